@@ -1,0 +1,254 @@
+//! The result of the memory model: what lies where and who initialises it.
+//!
+//! [`Layout`] is data. First version: memory is taken as the machine gives it, the
+//! memmap of a node lies at the top of that node, and nothing but the memmap itself
+//! and the first MiB is reserved. `plan` makes boot plans out of a layout.
+
+use super::padata::InitJob;
+use super::struct_page::PageFormat;
+use super::version::{EarlyLimit, KernelModel};
+use crate::machine::{Arch, Machine, Node};
+use crate::pfn::{self, Nid, Pfn, PfnRange, SectionNr};
+use crate::warning::Warning;
+use serde::{Deserialize, Serialize};
+
+/// Where Linux places what on one machine, and which pages are early or deferred.
+///
+/// Every page with a struct page that Linux initialises is in exactly one of
+/// `early.sweep`, `early.reserved`, `early.holes` and `deferred` of one node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Layout {
+    /// The machine's name.
+    pub machine: String,
+    /// The rules that were applied.
+    pub kernel: KernelModel,
+    /// The machine's architecture.
+    pub arch: Arch,
+    /// The base page size in bytes.
+    pub page_bytes: u64,
+    /// Pages of a memory section.
+    pub pages_per_section: u64,
+    /// Pages of the largest buddy block (1024 on x86_64).
+    pub max_order_pages: u64,
+    /// Pages of a pageblock (512 on x86_64).
+    pub pageblock_pages: u64,
+    /// How a struct page looks.
+    pub format: PageFormat,
+    /// Zones with memory, by node and then ascending.
+    pub zones: Vec<ZoneSpan>,
+    /// The memmap's backing, ascending by section.
+    pub memmap: Vec<MemmapExtent>,
+    /// Nodes that have memory, ascending by id.
+    pub nodes: Vec<NodeLayout>,
+    /// What was assumed.
+    pub warnings: Vec<Warning>,
+}
+
+/// A memory zone's kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ZoneKind {
+    /// `ZONE_DMA`.
+    #[serde(rename = "DMA")]
+    Dma,
+    /// `ZONE_DMA32`.
+    #[serde(rename = "DMA32")]
+    Dma32,
+    /// `ZONE_NORMAL`.
+    Normal,
+    /// `ZONE_MOVABLE`.
+    Movable,
+}
+
+/// One populated zone of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZoneSpan {
+    /// The node.
+    pub nid: Nid,
+    /// The kind.
+    pub zone: ZoneKind,
+    /// `zone_start_pfn`.
+    pub start_pfn: Pfn,
+    /// `spanned_pages`, holes included.
+    pub spanned: u64,
+    /// `present_pages`, holes not included.
+    pub present: u64,
+}
+
+impl ZoneSpan {
+    /// The page frames from the first to the last.
+    pub fn range(&self) -> PfnRange {
+        PfnRange { start: self.start_pfn, end: self.start_pfn.offset(self.spanned) }
+    }
+}
+
+/// A run of sections whose memmap lies contiguously in physical memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemmapExtent {
+    /// The first section.
+    pub section_start: SectionNr,
+    /// The first section behind the run.
+    pub section_end: SectionNr,
+    /// The node that owns the sections.
+    pub nid: Nid,
+    /// The node on which the memmap really lies.
+    pub on_nid: Nid,
+    /// How it is mapped.
+    pub backing: Backing,
+    /// First physical byte of the memmap.
+    pub start: u64,
+    /// First physical byte behind it.
+    pub end: u64,
+}
+
+/// How a piece of the memmap is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backing {
+    /// Large (PMD) mappings.
+    Pmd,
+    /// Base pages.
+    BasePages,
+}
+
+/// The pages of one node and the work they make.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeLayout {
+    /// The node.
+    pub nid: Nid,
+    /// Its logical CPUs, online when the deferred phase starts.
+    pub cpus: u32,
+    /// Where the deferred part starts; `None` when nothing is deferred.
+    pub first_deferred_pfn: Option<Pfn>,
+    /// What the boot CPU initialises.
+    pub early: EarlyPages,
+    /// All pages that end with `PG_reserved`, early ones all of them.
+    pub pg_reserved: Vec<PfnRange>,
+    /// The part of `early.sweep` that the boot CPU frees to the buddy allocator.
+    pub early_free: Vec<PfnRange>,
+    /// What the node's threads initialise and free.
+    pub deferred: Vec<PfnRange>,
+    /// Threads that this kernel would use at most.
+    pub max_threads: u32,
+    /// The padata jobs, one after another.
+    pub jobs: Vec<InitJob>,
+}
+
+/// Pages that the boot CPU initialises, by cause. All lists normalised, disjoint.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EarlyPages {
+    /// By the sweep over zones, before anything is freed.
+    pub sweep: Vec<PfnRange>,
+    /// Behind `first_deferred_pfn`, because they are reserved.
+    pub reserved: Vec<PfnRange>,
+    /// Pages without memory whose section is present.
+    pub holes: Vec<PfnRange>,
+}
+
+/// Why a machine has no layout.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum LayoutError {
+    /// The machine has no memory at all.
+    #[error("machine {0} has no memory: give its nodes memory")]
+    Empty(String),
+}
+
+/// Applies the rules of `kernel` to `machine`.
+///
+/// # Errors
+/// When the machine has no memory.
+pub fn layout(machine: &Machine, kernel: &KernelModel) -> Result<Layout, LayoutError> {
+    if machine.memory_bytes() == 0 {
+        return Err(LayoutError::Empty(machine.name.clone()));
+    }
+    let format = kernel.page_format();
+    let mut out = Layout {
+        machine: machine.name.clone(),
+        kernel: kernel.clone(),
+        arch: machine.arch,
+        page_bytes: machine.page_bytes,
+        pages_per_section: (128 << 20) / machine.page_bytes,
+        max_order_pages: 1024,
+        pageblock_pages: 512,
+        format,
+        zones: Vec::new(),
+        memmap: Vec::new(),
+        nodes: Vec::new(),
+        warnings: Vec::new(),
+    };
+    for node in machine.nodes.iter().filter(|n| !n.memory.is_empty()) {
+        let present: Vec<PfnRange> =
+            node.memory.iter().map(|r| r.whole_pages(machine.page_bytes)).collect();
+        sketch_node(&mut out, node, &pfn::normalise(present));
+    }
+    Ok(out)
+}
+
+/// First version: one node by itself, its memmap at its top.
+fn sketch_node(out: &mut Layout, node: &Node, present: &[PfnRange]) {
+    let (first, end) = (present[0].start, present[present.len() - 1].end);
+    let limits =
+        [(ZoneKind::Dma, 1 << 24), (ZoneKind::Dma32, 1 << 32), (ZoneKind::Normal, u64::MAX)];
+    let mut from = Pfn(0);
+    let mut last = first;
+    for (zone, limit) in limits {
+        let range = PfnRange { start: from.max(first), end: Pfn(limit / out.page_bytes).min(end) };
+        from = Pfn(limit / out.page_bytes);
+        let inside = pfn::intersect(present, &[range]);
+        if !inside.is_empty() {
+            last = range.start;
+            out.zones.push(ZoneSpan {
+                nid: node.nid,
+                zone,
+                start_pfn: range.start,
+                spanned: range.pages(),
+                present: pfn::total_pages(&inside),
+            });
+        }
+    }
+    let pps = out.pages_per_section;
+    let memmap_pages = pfn::total_pages(present).next_multiple_of(pps) * 64 / out.page_bytes;
+    let top = PfnRange { start: Pfn(end.0.saturating_sub(memmap_pages)).max(first), end };
+    out.memmap.push(MemmapExtent {
+        section_start: first.section(pps),
+        section_end: end.align_up(pps).section(pps),
+        nid: node.nid,
+        on_nid: node.nid,
+        backing: Backing::Pmd,
+        start: top.start.0 * out.page_bytes,
+        end: top.end.0 * out.page_bytes,
+    });
+    let early_pages = match out.kernel.early_limit {
+        EarlyLimit::All => u64::MAX,
+        EarlyLimit::TwoGib => (2 << 30) / out.page_bytes,
+        EarlyLimit::OneSection => pps,
+    };
+    let split = last.offset(early_pages).align_up(pps);
+    let low = [PfnRange { start: Pfn(0), end: split }];
+    let reserved = pfn::intersect(
+        present,
+        &pfn::normalise(vec![PfnRange::new(0, (1 << 20) / out.page_bytes), top]),
+    );
+    let sweep = pfn::intersect(present, &low);
+    let late_reserved = pfn::subtract(&reserved, &low);
+    let deferred = pfn::subtract(&pfn::subtract(present, &low), &reserved);
+    let max_threads = if out.kernel.threads_by_cpus { node.cpus.len().max(1) as u32 } else { 1 };
+    let jobs = deferred.first().map(|d| InitJob {
+        start: d.start,
+        size: end.align_up(pps).pages_since(d.start),
+        align: pps,
+        min_chunk: pps,
+        max_threads,
+        numa_aware: false,
+    });
+    out.nodes.push(NodeLayout {
+        nid: node.nid,
+        cpus: node.cpus.len() as u32,
+        first_deferred_pfn: (split < end).then_some(split),
+        early_free: pfn::subtract(&sweep, &reserved),
+        early: EarlyPages { sweep, reserved: late_reserved, holes: Vec::new() },
+        pg_reserved: reserved,
+        deferred,
+        max_threads,
+        jobs: jobs.into_iter().collect(),
+    });
+}

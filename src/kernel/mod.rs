@@ -1,0 +1,16 @@
+//! What Linux does with a machine's memory at boot, version by version.
+//!
+//! [`KernelModel`] holds the rules of one version, [`layout()`] applies them to a
+//! [`crate::machine::Machine`] and gives a [`Layout`]: zones, the memmap's extents,
+//! early and deferred pages, and one padata job per node or free range.
+//! [`padata`] cuts jobs into chunks, [`struct_page`] knows the bytes of a struct
+//! page, [`buddy`] which block heads the freed pages form. Pure functions; no I/O.
+
+pub mod buddy;
+pub mod layout;
+pub mod padata;
+pub mod struct_page;
+pub mod version;
+
+pub use layout::{Layout, layout};
+pub use version::{KernelModel, KernelVersion};

@@ -1,0 +1,15 @@
+//! `pageinit` runs, and models, the work that Linux does at boot to allocate and
+//! initialise its array of `struct page` on machines with many NUMA nodes.
+//!
+//! A [`machine::Machine`] says what a computer is, a [`kernel::Layout`] what Linux
+//! places where on it, a `BootPlan` who initialises what and when, and a
+//! `Record` what came out. Layers point one way, from `cli` down to
+//! [`pfn`] and [`units`]; `tests/tidy.rs` holds them to it and DESIGN.md explains
+//! them.
+
+pub mod kernel;
+pub mod machine;
+pub mod pfn;
+pub mod progress;
+pub mod units;
+pub mod warning;
