@@ -7,6 +7,7 @@
 //! [`pfn`] and [`units`]; `tests/tidy.rs` holds them to it and DESIGN.md explains
 //! them.
 
+pub mod host;
 pub mod kernel;
 pub mod machine;
 pub mod pfn;
