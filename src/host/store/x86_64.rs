@@ -161,8 +161,12 @@ pub(super) static STORES: &[Entry] = &[
     ),
 ];
 
+/// Kept apart, because `memset_call` asks for every line and the standard library's
+/// own answer has to be shifted out of a word first.
+#[inline(always)]
 fn has_erms() -> bool {
-    is_x86_feature_detected!("ermsb")
+    static HAS: OnceLock<bool> = OnceLock::new();
+    *HAS.get_or_init(|| is_x86_feature_detected!("ermsb"))
 }
 
 fn has_avx2() -> bool {
