@@ -9,7 +9,7 @@ use std::io;
 pub enum HostError {
     /// hwloc describes another machine, so that its bindings would do nothing.
     #[error(
-        "hwloc describes another machine than this one because of {}; unset to run on this host",
+        "hwloc describes another machine than this one because of {}; unset that to run here",
         .variables.join(", ")
     )]
     NotThisSystem {

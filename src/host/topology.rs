@@ -213,6 +213,24 @@ mod tests {
         assert!(matches!(topo.nodeset(4000), Err(HostError::NoSuchNode { nid: 4000, .. })));
     }
 
+    /// hwloc reads its variables from the environment of the process, so this test
+    /// starts itself again with one set.
+    #[test]
+    fn another_machine_is_refused() {
+        const VARIABLE: &str = "HWLOC_SYNTHETIC";
+        if std::env::var_os(VARIABLE).is_some() {
+            let text = HostTopology::load().unwrap_err().to_string();
+            return assert!(text.contains(VARIABLE), "{text}");
+        }
+        let name = "host::topology::tests::another_machine_is_refused";
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name])
+            .env(VARIABLE, "pack:2 core:2 pu:2")
+            .env_remove("HWLOC_THISSYSTEM")
+            .status();
+        assert!(status.unwrap().success());
+    }
+
     #[test]
     fn a_thread_is_pinned_where_asked() {
         let topo = HostTopology::load().unwrap();
