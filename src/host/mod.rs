@@ -1,7 +1,7 @@
 //! Everything that touches this host: memory, threads, clock, signals and stores.
 //!
 //! The only part of the project that may use `unsafe`. It knows no plan and no
-//! machine description: [`line`] is what stores write, [`store`] the instructions
+//! machine description: [`mod@line`] is what stores write, [`store`] the instructions
 //! that write it, [`arena`] the memory they write to, [`topology`] which CPU and
 //! which node, [`clock`] the ruler. [`signal`] and [`budget`] keep long runs polite.
 //! Every safe function here is sound whatever its caller does.

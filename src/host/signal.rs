@@ -61,12 +61,13 @@ mod tests {
             return in_child();
         }
         let name = "host::signal::tests::the_second_signal_ends_the_process";
-        let status = Command::new(std::env::current_exe().unwrap())
+        let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--test-threads=1"])
             .env(CHILD, "1")
-            .status()
+            .output()
             .unwrap();
-        assert_eq!(status.code(), Some(INTERRUPTED_STATUS));
+        let output = String::from_utf8_lossy(&child.stdout);
+        assert_eq!(child.status.code(), Some(INTERRUPTED_STATUS), "{output}");
         assert!(!interrupted());
     }
 

@@ -223,12 +223,13 @@ mod tests {
             return assert!(text.contains(VARIABLE), "{text}");
         }
         let name = "host::topology::tests::another_machine_is_refused";
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name])
             .env(VARIABLE, "pack:2 core:2 pu:2")
             .env_remove("HWLOC_THISSYSTEM")
-            .status();
-        assert!(status.unwrap().success());
+            .output()
+            .unwrap();
+        assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
     }
 
     #[test]
