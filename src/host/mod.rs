@@ -12,6 +12,7 @@ pub mod budget;
 pub mod clock;
 pub mod error;
 pub mod line;
+pub mod node_memory;
 pub mod signal;
 pub mod store;
 pub mod topology;

@@ -44,6 +44,28 @@ pub struct Layout {
     pub warnings: Vec<Warning>,
 }
 
+impl Layout {
+    /// Cuts pages of a node at the borders of its zones. `pages` must be normalised.
+    ///
+    /// A hole outside every zone belongs to the zone that follows, the last hole to
+    /// the zone before it (`mm/mm_init.c: init_unavailable_range`, v5.12 on).
+    pub fn zoned(&self, nid: Nid, pages: &[PfnRange]) -> Vec<(PfnRange, ZoneKind)> {
+        let zones: Vec<_> = self.zones.iter().filter(|z| z.nid == nid).collect();
+        let inside_any = pfn::normalise(zones.iter().map(|z| z.range()).collect());
+        let mut out = Vec::with_capacity(pages.len());
+        for zone in &zones {
+            let inside = pfn::intersect(pages, &[zone.range()]);
+            out.extend(inside.into_iter().map(|range| (range, zone.zone)));
+        }
+        for hole in pfn::subtract(pages, &inside_any) {
+            let next = zones.iter().find(|z| z.start_pfn >= hole.end).or(zones.last());
+            out.extend(next.map(|z| (hole, z.zone)));
+        }
+        out.sort_by_key(|(range, _)| *range);
+        out
+    }
+}
+
 /// A memory zone's kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ZoneKind {

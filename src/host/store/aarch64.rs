@@ -119,6 +119,10 @@ unsafe fn dc_zva(lines: &mut [Line]) {
     }
 }
 
+/// `stnp` is only a hint to the caches: its stores are ordered like any others.
+#[inline(always)]
+pub(super) fn order_streams() {}
+
 /// Zeroes one line as memset does, for the era that called it per `struct page`.
 #[inline(always)]
 pub(super) fn memset_line(line: &mut Line) {

@@ -66,7 +66,8 @@ pub(super) unsafe fn zero<V: Vector, const N: usize>(lines: &mut [Line]) {
 }
 
 /// Writes `first + i * step`, wrapping word by word, to line `i` of `lines`. The
-/// image lives in `N` registers from the first line to the last.
+/// image lives in `N` registers from the first line to the last. No fence at the end:
+/// a caller may have more to write first.
 ///
 /// # Safety
 /// As for [`zero`].
@@ -88,8 +89,6 @@ pub(super) unsafe fn images<V: Vector, const N: usize>(
             i += 1;
         }
     }
-    // SAFETY: the caller vouches for the CPU.
-    unsafe { V::fence() };
 }
 
 /// The eight words in `N` registers.

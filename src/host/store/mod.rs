@@ -42,6 +42,8 @@ mod isa {
     pub(super) fn memset_line(line: &mut Line) {
         *line = Line::default();
     }
+
+    pub(super) fn order_streams() {}
 }
 
 /// A row of the table. The functions are unsafe because the CPU must have the
@@ -54,6 +56,22 @@ struct Entry {
     detect: fn() -> bool,
     zero: unsafe fn(&mut [Line]),
     images: Option<Images>,
+}
+
+/// Images that advance by a fixed step from line to line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ramp {
+    /// The image of line 0.
+    pub first: [u64; 8],
+    /// What each word gains from a line to the next, wrapping.
+    pub step: [u64; 8],
+}
+
+impl Ramp {
+    /// The image of line `index`.
+    pub fn at(&self, index: usize) -> [u64; 8] {
+        std::array::from_fn(|w| self.first[w].wrapping_add(self.step[w].wrapping_mul(index as u64)))
+    }
 }
 
 type Images = unsafe fn(&mut [Line], &[u64; 8], &[u64; 8]);
@@ -249,8 +267,36 @@ impl ImageStore {
     /// Writes `first + i * step` to line `i`, each word wrapping by itself, with one
     /// addition and one store per register. A non-temporal store ends with a fence.
     pub fn write_images(&self, lines: &mut [Line], first: [u64; 8], step: [u64; 8]) {
+        self.write_unordered(lines, &first, &step);
+        self.order();
+    }
+
+    /// Writes blocks of `period` lines in one stream: the first line of block `k` gets
+    /// image `k` of `head`, its line `i` image `k * period + i` of `body`. A
+    /// non-temporal store ends with one fence. A `period` of 0 writes nothing.
+    pub fn write_blocks(&self, lines: &mut [Line], head: Ramp, body: Ramp, period: usize) {
+        if period == 0 {
+            return;
+        }
+        for (block, lines) in lines.chunks_mut(period).enumerate() {
+            let (first, rest) = lines.split_at_mut(1);
+            self.write_unordered(first, &head.at(block), &head.step);
+            self.write_unordered(rest, &body.at(block * period + 1), &body.step);
+        }
+        self.order();
+    }
+
+    /// Streaming stores are not ordered yet when this returns: `order` must follow
+    /// before the exclusive borrow of the lines ends.
+    fn write_unordered(&self, lines: &mut [Line], first: &[u64; 8], step: &[u64; 8]) {
         // SAFETY: a `Store` is only made after its `detect` found the instruction.
-        unsafe { (self.images)(lines, &first, &step) }
+        unsafe { (self.images)(lines, first, step) }
+    }
+
+    fn order(&self) {
+        if self.kind() == StoreKind::NonTemporal {
+            isa::order_streams();
+        }
     }
 }
 

@@ -130,3 +130,24 @@ fn the_best_stores_have_the_kind_asked_for() {
     assert_eq!(streaming.kind() == StoreKind::NonTemporal, native);
     assert_eq!(Store::default_zero().kind(), StoreKind::Temporal);
 }
+
+// period 3        | head 0 | body 1 | body 2 | head 1 | body 4 | body 5 | head 2 | body 7 |
+#[test]
+fn blocks_are_images_with_a_head_in_front_of_each() {
+    let head = Ramp { first: [7; 8], step: [100; 8] };
+    let body = Ramp { first: [1; 8], step: [u64::MAX, 1, 2, 3, 4, 5, 6, 7] };
+    for store in Store::available().iter().filter_map(|s| s.as_image()) {
+        for (length, period) in [(0, 3), (1, 3), (8, 3), (9, 1), (64, 16), (5, 64), (5, 0)] {
+            let mut lines = vec![Line::new([u64::MAX; 8]); length];
+            store.write_blocks(&mut lines, head, body, period);
+            for (i, line) in lines.iter().enumerate() {
+                let expected = match (i.checked_rem(period), i.checked_div(period)) {
+                    (Some(0), Some(block)) => head.at(block),
+                    (Some(_), _) => body.at(i),
+                    _ => [u64::MAX; 8],
+                };
+                assert_eq!(line.words(), expected, "{}, line {i} of {length}", store.name());
+            }
+        }
+    }
+}

@@ -222,6 +222,13 @@ unsafe fn rep_stosq(lines: &mut [Line]) {
 }
 
 /// Zeroes one line as memset does, for the era that called it per `struct page`.
+/// Orders streaming stores before everything that follows.
+#[inline(always)]
+pub(super) fn order_streams() {
+    // SAFETY: `sfence` is part of x86-64.
+    unsafe { _mm_sfence() };
+}
+
 #[inline(always)]
 pub(super) fn memset_line(line: &mut Line) {
     let lines = core::slice::from_mut(line);
@@ -277,8 +284,6 @@ mod movdir64b {
     ) {
         // SAFETY: the caller vouches for the CPU.
         staged_images(lines, first, step, |to, from| unsafe { direct_store(to, from) });
-        // SAFETY: `sfence` is part of x86-64.
-        unsafe { _mm_sfence() };
     }
 }
 

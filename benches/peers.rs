@@ -1,0 +1,152 @@
+//! Rates that `scripts/bench-peers.sh` holds against other programs' rates.
+//!
+//! One line per figure: name, threads, value, and the store where it matters. Fills
+//! are in GB/s of bytes stored, strategies in ns per struct page with freeing. All
+//! candidates are run in turn, round by round, and each line is a median.
+
+use pageinit::exec::{Mapping, Memory, run};
+use pageinit::host::clock::Clock;
+use pageinit::host::store::{Store, StoreKind};
+use pageinit::host::topology::HostTopology;
+use pageinit::kernel::{KernelModel, KernelVersion, Layout, layout};
+use pageinit::machine::{Arch, Machine, Node, Source, Sources};
+use pageinit::pfn::{Nid, PhysRange};
+use pageinit::plan::probes::Probe;
+use pageinit::plan::strategies::all_pages;
+use pageinit::plan::{BootPlan, PageOp, Strategy};
+use pageinit::progress::Silent;
+use pageinit::stats::median;
+use pageinit::warning::Origin;
+
+/// One figure to take: what, with which plan.
+struct Figure {
+    name: &'static str,
+    store: String,
+    plan: BootPlan,
+}
+
+fn main() {
+    let smoke = std::env::var_os("PAGEINIT_BENCH_SMOKE").is_some()
+        || std::env::args().any(|arg| arg == "--test");
+    let (memory_bytes, rounds) = if smoke { (256 << 20, 1) } else { (64 << 30, 5) };
+    let topo = HostTopology::load().expect("this host has a topology");
+    let clock = Clock::measure();
+    let host = topo.nodes().into_iter().find(|n| !n.cpus.is_empty()).expect("a node with CPUs");
+    for threads in [1, 2] {
+        if host.cpus.len() < threads {
+            println!("# only {} CPU: no figures for {threads} threads", host.cpus.len());
+            continue;
+        }
+        let layout = one_node(memory_bytes, threads as u32);
+        let mapping =
+            Mapping { nid: Nid(0), host_nid: host.nid, cpus: host.cpus.clone(), round: 0 };
+        let nodes = vec![(mapping, all_pages(&layout.nodes[0]))];
+        let mut memory = Memory::map(nodes, 1).expect("address space for the buffer");
+        memory.fault_in(&topo, &Silent, &|| false).expect("memory for the buffer");
+        measure(&mut memory, &topo, &clock, &figures(&layout), threads, rounds);
+    }
+}
+
+/// Runs all figures in turn and prints the median of each.
+fn measure(
+    memory: &mut Memory,
+    topo: &HostTopology,
+    clock: &Clock,
+    figures: &[Figure],
+    threads: usize,
+    rounds: usize,
+) {
+    let mut samples = vec![Vec::new(); figures.len()];
+    for _ in 0..rounds {
+        for (figure, samples) in figures.iter().zip(&mut samples) {
+            let times = run(memory, topo, clock, &figure.plan).expect("the plan runs");
+            let last = times.phases.last().expect("a plan has phases");
+            let pages = figure.plan.phases.last().map_or(1, |p| p.pages());
+            samples.push(last.wall_ns as f64 / pages as f64);
+        }
+    }
+    for (figure, samples) in figures.iter().zip(&samples) {
+        let ns_per_page = median(samples);
+        let value = if figure.name.ends_with("fill") { 64.0 / ns_per_page } else { ns_per_page };
+        println!("{} {threads} {value:.3} {}", figure.name, figure.store);
+    }
+}
+
+/// Fills with every store, and the two strategies that peers are held against.
+fn figures(layout: &Layout) -> Vec<Figure> {
+    let mut out = Vec::new();
+    for store in Store::available() {
+        let name = match store.kind() {
+            StoreKind::NonTemporal => "nt-fill",
+            StoreKind::Temporal => "temporal-fill",
+        };
+        out.push(Figure { name, store: store.name().into(), plan: fill(layout, store.name()) });
+        if store.writes_images() {
+            let name = match store.kind() {
+                StoreKind::NonTemporal => "nt-image-fill",
+                StoreKind::Temporal => "temporal-image-fill",
+            };
+            let plan = single(layout, PageOp::Compose, store.name());
+            out.push(Figure { name, store: store.name().into(), plan });
+        }
+    }
+    for (name, strategy) in [("deferred", Strategy::Deferred), ("fused-nt", Strategy::FusedNt)] {
+        let store = match strategy {
+            Strategy::FusedNt => Some(Store::best_image(StoreKind::NonTemporal).name()),
+            _ => None,
+        };
+        let plan = strategy.plan(layout, store, true);
+        out.push(Figure { name, store: store.unwrap_or("-").into(), plan });
+    }
+    out
+}
+
+/// Zeroing all deferred pages and nothing else.
+fn fill(layout: &Layout, store: &str) -> BootPlan {
+    single(layout, PageOp::Zero, store)
+}
+
+/// One operation on all deferred pages and nothing else.
+fn single(layout: &Layout, op: PageOp, store: &str) -> BootPlan {
+    let mut plan = Probe::ZeroOnly.plan(layout);
+    for step in plan.phases.iter_mut().flat_map(|p| &mut p.work).flat_map(|w| &mut w.steps) {
+        step.op = op;
+        step.store = Some(store.into());
+    }
+    plan
+}
+
+/// A machine with one node of that size, laid out as Linux 6.12 would.
+fn one_node(memory_bytes: u64, threads: u32) -> Layout {
+    let start = 4 << 30;
+    let source = || Source::new(Origin::Given, "benchmark");
+    let node = Node {
+        nid: Nid(0),
+        memory: vec![PhysRange::new(start, start + memory_bytes)],
+        cpus: (0..threads).collect(),
+        channels: None,
+        mts: None,
+    };
+    let machine = Machine {
+        name: "one-node".into(),
+        title: "one node".into(),
+        arch: Arch::X86_64,
+        page_bytes: 4096,
+        nodes: vec![node],
+        cpus: Vec::new(),
+        distances: None,
+        caches: Vec::new(),
+        cpu_model: None,
+        kernel_release: None,
+        is_this_host: false,
+        source: Sources {
+            topology: source(),
+            memory_bytes: source(),
+            memory_ranges: source(),
+            distances: source(),
+        },
+        warnings: Vec::new(),
+    };
+    let model = KernelModel::new(KernelVersion::new(6, 12), machine.arch);
+    layout(&machine, &model).expect("the machine has memory")
+}

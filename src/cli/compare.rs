@@ -1,0 +1,172 @@
+//! `pageinit compare`: run the boot strategies for real.
+
+use super::bar::Bar;
+use super::exit::{self, Failure};
+use super::inputs::{self, MachineArgs};
+use super::output;
+use crate::host::budget::MemoryBudget;
+use crate::host::clock::Clock;
+use crate::host::signal;
+use crate::host::topology::HostTopology;
+use crate::kernel::KernelModel;
+use crate::machine::{Machine, input};
+use crate::record::Record;
+use crate::report;
+use crate::study::compare::{HostContext, Options, compare, plans};
+use crate::units::Bytes;
+use crate::warning::Warning;
+use clap::value_parser;
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const EXAMPLES: &str = "\
+Examples:
+  pageinit compare
+  pageinit compare --strategies prezero,deferred,fused-nt --runs 11 --json
+  pageinit compare -m @2n-skylake-768g --kernel 5.10 --buffer 1GiB
+  pageinit compare --strategies fused-nt --stores movnti,avx512-nt --threads 1
+  pageinit compare --show-plan";
+
+/// Warnings that make figures untrustworthy, for `--strict`.
+const DOUBTS: [&str; 4] = ["bind-refused", "placement-unknown", "buffer-in-cache", "no-huge-pages"];
+
+/// Arguments of `compare`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// Rules of this Linux version [default: the host's own for host, else the newest]
+    #[arg(long, value_name = "VERSION")]
+    kernel: Option<String>,
+    /// Strategies, separated by commas [default: all nine]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    strategies: Vec<String>,
+    /// Stores to try in the strategies they fit [default: each strategy's own]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    stores: Vec<String>,
+    /// Threads per node [default: what that kernel would use, at most the CPUs there are]
+    #[arg(long, value_parser = value_parser!(u32).range(1..=65536))]
+    threads: Option<u32>,
+    /// Allow more threads than CPUs
+    #[arg(long)]
+    oversubscribe: bool,
+    /// Memory that one chunk describes, instead of padata's rule
+    #[arg(long, value_name = "SIZE")]
+    chunk: Option<Bytes>,
+    /// Buffer for the struct pages [default: the whole memmap where it fits]
+    #[arg(long, value_name = "SIZE")]
+    buffer: Option<Bytes>,
+    /// Hand pages to the buddy allocator (the default)
+    #[arg(long, overrides_with = "no_free")]
+    free: bool,
+    /// Initialise only
+    #[arg(long, overrides_with = "free")]
+    no_free: bool,
+    /// Rounds of runs
+    #[arg(long, default_value_t = 7, value_parser = value_parser!(u32).range(1..=10000))]
+    runs: u32,
+    /// Seed of the order of runs [default: from the clock]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Write the plans as JSON and run nothing
+    #[arg(long)]
+    show_plan: bool,
+    /// Exit with 3 when a warning makes the figures untrustworthy
+    #[arg(long)]
+    strict: bool,
+    /// Write the record as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Compares the strategies.
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    signal::catch_interrupt();
+    let machine = args.machine.load()?;
+    let (kernel, mut warnings) = inputs::kernel_model(&machine, args.kernel.as_deref())?;
+    let options = options(args, &machine)?;
+    let host = host_context(&machine)?;
+    if args.show_plan {
+        return show_plan(&machine, &kernel, &host, &options, &warnings);
+    }
+    let bar = Bar::default();
+    let mut record = compare(&machine, &kernel, &host, &options, &bar, &signal::interrupted)?;
+    record.warnings.append(&mut warnings);
+    if args.json {
+        output::json(&record)?;
+    } else {
+        output::warn(&record.warnings);
+        output::data(&report::compare::text(&record))?;
+    }
+    Ok(verdict(&record, args.strict))
+}
+
+fn verdict(record: &Record, strict: bool) -> ExitCode {
+    let doubtful = |w: &Warning| DOUBTS.contains(&w.code.as_str());
+    if !record.complete {
+        ExitCode::from(exit::INTERRUPTED)
+    } else if strict && record.warnings.iter().any(doubtful) {
+        ExitCode::from(exit::UNTRUSTWORTHY)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn options(args: &Args, machine: &Machine) -> Result<Options, Failure> {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    let clock_seed = since_1970.map_or(1, |d| u64::from(d.subsec_nanos()));
+    Ok(Options {
+        strategies: args.strategies.clone(),
+        stores: args.stores.clone(),
+        threads: args.threads,
+        oversubscribe: args.oversubscribe,
+        chunk_pages: args.chunk.map(|size| chunk_pages(size, machine)).transpose()?,
+        buffer_bytes: args.buffer.map(|size| size.0),
+        free: !args.no_free,
+        runs: args.runs,
+        seed: args.seed.unwrap_or(clock_seed),
+        argv: output::argv(),
+    })
+}
+
+/// Chunks must be whole largest blocks, or two workers would share one.
+fn chunk_pages(size: Bytes, machine: &Machine) -> Result<u64, Failure> {
+    const BLOCK_PAGES: u64 = 1024;
+    let block_bytes = BLOCK_PAGES * machine.page_bytes;
+    if size.0 == 0 || !size.0.is_multiple_of(block_bytes) {
+        return Err(Failure::usage(format!(
+            "--chunk {size} is not a multiple of the largest buddy block, {}",
+            Bytes(block_bytes)
+        )));
+    }
+    Ok(size.0 / machine.page_bytes)
+}
+
+fn host_context(machine: &Machine) -> Result<HostContext, Failure> {
+    inputs::host_arch()?;
+    let topo = HostTopology::load()?;
+    let host = match machine.is_this_host {
+        true => machine.clone(),
+        false => input::load("host", None)?,
+    };
+    let budget = MemoryBudget::read(Path::new("/"))?;
+    Ok(HostContext { topo, clock: Clock::measure(), budget, machine: host })
+}
+
+fn show_plan(
+    machine: &Machine,
+    kernel: &KernelModel,
+    host: &HostContext,
+    options: &Options,
+    warnings: &[Warning],
+) -> Result<ExitCode, Failure> {
+    let candidates = plans(machine, kernel, host, options)?;
+    let strategies = candidates.iter().filter(|c| c.probe.is_none());
+    let plans: Vec<_> = strategies.map(|c| &c.executed).collect();
+    let body = json!({ "kernel": kernel, "plans": plans });
+    output::json(&output::document("pageinit/plan/1", warnings, body))?;
+    Ok(ExitCode::SUCCESS)
+}

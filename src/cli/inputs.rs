@@ -1,0 +1,76 @@
+//! Arguments that several verbs share, and what they stand for.
+
+use super::exit::Failure;
+use crate::kernel::version::{NEWEST, VersionError};
+use crate::kernel::{KernelModel, KernelVersion};
+use crate::machine::input::{self, Format};
+use crate::machine::{Arch, Machine};
+use crate::warning::Warning;
+use clap::{Args, ValueEnum};
+
+/// `-m` and `--format`.
+#[derive(Debug, Args)]
+pub(super) struct MachineArgs {
+    /// host, @NAME (see `machine -m list`), an hwloc XML or machine TOML file, or an
+    /// hwloc synthetic string
+    #[arg(short, long, value_name = "MACHINE", default_value = "host")]
+    pub(super) machine: String,
+    /// What MACHINE is, instead of finding out by looking
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(super) format: Option<FormatArg>,
+}
+
+/// The formats by name.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum FormatArg {
+    /// This host
+    Host,
+    /// A built-in machine
+    Library,
+    /// hwloc XML
+    Xml,
+    /// An hwloc synthetic string
+    Synthetic,
+    /// Machine TOML
+    Toml,
+}
+
+impl MachineArgs {
+    /// Loads the machine.
+    pub(super) fn load(&self) -> Result<Machine, Failure> {
+        let forced = self.format.map(|format| match format {
+            FormatArg::Host => Format::Host,
+            FormatArg::Library => Format::Library,
+            FormatArg::Xml => Format::HwlocXml,
+            FormatArg::Synthetic => Format::Synthetic,
+            FormatArg::Toml => Format::MachineToml,
+        });
+        Ok(input::load(&self.machine, forced)?)
+    }
+}
+
+/// The kernel rules for a machine: those of `--kernel`, else of the machine's own
+/// kernel where it is known and modelled, else the newest.
+pub(super) fn kernel_model(
+    machine: &Machine,
+    wanted: Option<&str>,
+) -> Result<(KernelModel, Vec<Warning>), Failure> {
+    let mut warnings = Vec::new();
+    let version = match (wanted, machine.kernel_release.as_deref()) {
+        (Some(text), _) => text.parse::<KernelVersion>()?,
+        (None, Some(release)) => release.parse().unwrap_or_else(|error: VersionError| {
+            let remedy = "name one with --kernel";
+            let text = format!("{error}; the rules of {NEWEST} are used");
+            warnings.push(Warning::new("kernel-not-modelled", text, remedy));
+            NEWEST
+        }),
+        (None, None) => NEWEST,
+    };
+    Ok((KernelModel::new(version, machine.arch), warnings))
+}
+
+/// The architecture of this program, for what is executed here.
+pub(super) fn host_arch() -> Result<Arch, Failure> {
+    let text = "this program runs on a processor architecture that it has no rules for";
+    Arch::of_this_program().ok_or_else(|| Failure::new(super::exit::NOT_SUPPORTED, text))
+}

@@ -1,0 +1,221 @@
+//! The table that `compare` shows to people.
+//!
+//! [`text`] renders a [`Record`]; it adds nothing that the record does not hold.
+
+use crate::record::{Label, Point, Prefetch, Record, ScaledMachine};
+use crate::units::{Bytes, gb_per_s, grouped, three_digits, time};
+use comfy_table::{Cell, CellAlignment, Table};
+use std::fmt::Write;
+
+/// Bytes of one struct page.
+const STRUCT_PAGE_BYTES: u64 = 64;
+
+/// The whole report: what ran, the strategies, the prefetch effect, scaled machines.
+pub fn text(record: &Record) -> String {
+    let mut out = heading(record);
+    if record.points.is_empty() {
+        out.push_str("\nNothing was measured.\n");
+        return out;
+    }
+    let _ = write!(out, "\n{}\n", strategies(record));
+    out.push_str(&below_table(record));
+    if let Some(prefetch) = &record.prefetch {
+        out.push_str(&prefetch_lines(prefetch));
+    }
+    out.push_str(&scaled(&record.scaled));
+    if !record.complete {
+        out.push_str("\nINCOMPLETE: the run was interrupted; fewer runs than asked for.\n");
+    }
+    out
+}
+
+fn heading(record: &Record) -> String {
+    let (machine, exec) = (&record.machine, &record.execution);
+    let mut out = format!(
+        "{}: {} on {} node{}, {}, {} struct pages ({} memmap), rules of Linux {}\n",
+        machine.name,
+        Bytes(machine.memory_bytes),
+        machine.nodes.len(),
+        if machine.nodes.len() == 1 { "" } else { "s" },
+        machine.arch,
+        grouped(exec.memmap_bytes / STRUCT_PAGE_BYTES),
+        Bytes(exec.memmap_bytes),
+        kernel_version(record),
+    );
+    let model = record.host.cpu_model.as_deref().unwrap_or("unknown processor");
+    let _ = writeln!(
+        out,
+        "measured on {model}, {} CPUs; buffer {}{}; {} runs interleaved, seed {}",
+        record.host.allowed_cpus.len(),
+        Bytes(exec.buffer_bytes),
+        copies(exec.copies),
+        exec.runs,
+        record.seed,
+    );
+    if exec.executed_share < 1.0 {
+        let _ = writeln!(
+            out,
+            "executed {:.3} % of the memmap through a window; times below are multiplied up",
+            exec.executed_share * 100.0
+        );
+    }
+    out.push_str(&placement(record));
+    out
+}
+
+fn copies(copies: u64) -> String {
+    if copies > 1 { format!(" ({copies} copies of the memmap)") } else { String::new() }
+}
+
+fn kernel_version(record: &Record) -> String {
+    let part = |name: &str| record.kernel["version"][name].as_u64();
+    match (part("major"), part("minor")) {
+        (Some(major), Some(minor)) => format!("{major}.{minor}"),
+        _ => "of unknown version".into(),
+    }
+}
+
+fn placement(record: &Record) -> String {
+    let places = &record.execution.placement;
+    let total: u64 = places.iter().map(|p| p.bytes).sum();
+    let known: Option<u64> = places.iter().map(|p| p.on_node_bytes).sum();
+    match known {
+        _ if total == 0 => String::new(),
+        Some(on_node) => {
+            let share = on_node as f64 / total as f64 * 100.0;
+            format!("placement read back: {share:.0} % of the buffer on the node it is bound to\n")
+        }
+        None => "placement unknown: it could not be read back\n".into(),
+    }
+}
+
+/// One row per strategy and store.
+fn strategies(record: &Record) -> Table {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_BORDERS_ONLY);
+    let how = if record.execution.executed_share < 1.0 { "scaled" } else { "measured" };
+    table.set_header([
+        "strategy".to_owned(),
+        "store".into(),
+        "threads".into(),
+        format!("boot CPU\n{how}"),
+        format!("node threads\n{how}"),
+        format!("sum\n{how}"),
+        "ns/page".into(),
+        "GB/s".into(),
+        format!("÷ {}\n[95 %]", record.baseline),
+    ]);
+    for total in record.points.iter().filter(|p| p.phase == "total" && !is_probe(p)) {
+        table.add_row(strategy_row(record, total));
+    }
+    right_align(&mut table, 2);
+    table
+}
+
+fn strategy_row(record: &Record, total: &Point) -> Vec<Cell> {
+    let part = |phase: &str| {
+        let same = |p: &&Point| {
+            p.phase == phase
+                && p.nid.is_none()
+                && p.strategy == total.strategy
+                && p.store == total.store
+        };
+        record.points.iter().find(same).map(|p| p.scaled_median_ns)
+    };
+    let ns = total.scaled_median_ns;
+    let ratio =
+        record.ratios.iter().find(|r| r.strategy == total.strategy && r.store == total.store);
+    let ratio = ratio.map_or_else(
+        || "-".to_owned(),
+        |r| format!("{:.2} [{:.2}, {:.2}]", r.median, r.ci95[0], r.ci95[1]),
+    );
+    let or_dash = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), time);
+    [
+        total.strategy.clone(),
+        total.store.clone().unwrap_or_else(|| "-".into()),
+        total.threads.to_string(),
+        or_dash(part("boot-cpu")),
+        or_dash(part("deferred")),
+        time(ns),
+        three_digits(ns / total.scaled_pages.max(1) as f64),
+        three_digits(gb_per_s(total.scaled_pages * STRUCT_PAGE_BYTES, ns)),
+        ratio,
+    ]
+    .into_iter()
+    .map(Cell::new)
+    .collect()
+}
+
+fn is_probe(point: &Point) -> bool {
+    point.strategy.starts_with("probe-")
+}
+
+fn right_align(table: &mut Table, first: usize) {
+    for column in table.column_iter_mut().skip(first) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+fn below_table(record: &Record) -> String {
+    let verified = record.points.iter().all(|p| p.verified);
+    let exec = &record.execution;
+    let mut out = format!(
+        "pages {} the buddy allocator; memory {} after every run",
+        if exec.free { "are freed to" } else { "are not freed to" },
+        if verified { "verified byte by byte" } else { "NOT verified" },
+    );
+    if let Some(share) = exec.overhead_share {
+        let _ = write!(out, "; {:.2} % of worker time outside page operations", share * 100.0);
+    }
+    out.push('\n');
+    out
+}
+
+fn prefetch_lines(p: &Prefetch) -> String {
+    let show =
+        |s: &crate::stats::Summary| format!("{:.2} [{:.2}, {:.2}]", s.median, s.ci95[0], s.ci95[1]);
+    format!(
+        "\nPrefetch effect, ns per struct page per node, {} thread{} ({}):\n  \
+         field writes on cold lines {}, on lines just zeroed {}; zeroing in place adds {}\n",
+        p.threads,
+        if p.threads == 1 { "" } else { "s" },
+        label(p.label),
+        show(&p.fields_cold_ns),
+        show(&p.fields_warm_ns),
+        show(&p.inline_zero_adds_ns),
+    )
+}
+
+const fn label(label: Label) -> &'static str {
+    match label {
+        Label::Measured => "measured",
+        Label::Scaled => "scaled",
+        Label::Modelled => "modelled",
+    }
+}
+
+/// One table for all machines: what each strategy would take, and save.
+fn scaled(machines: &[ScaledMachine]) -> String {
+    let Some(first) = machines.first() else { return String::new() };
+    let mut out = format!("\nAt these rates, {} ({}):\n", label(first.label), first.rule);
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_BORDERS_ONLY);
+    let mut header = vec!["strategy".to_owned()];
+    for machine in machines {
+        let _ = writeln!(out, "  {}: {}", machine.machine, machine.title);
+        header.push(format!("{}\n{}", machine.machine, Bytes(machine.memory_bytes)));
+        header.push("\nsaved".into());
+    }
+    table.set_header(header);
+    for (index, row) in first.rows.iter().enumerate() {
+        let mut cells = vec![row.strategy.clone()];
+        for row in machines.iter().filter_map(|m| m.rows.get(index)) {
+            cells.push(time(row.total_ns));
+            cells.push(row.saved_ns.map_or_else(|| "-".into(), time));
+        }
+        table.add_row(cells);
+    }
+    right_align(&mut table, 1);
+    let _ = writeln!(out, "{table}");
+    out
+}

@@ -1,0 +1,131 @@
+//! Statistics of repeated runs: medians, bootstrap intervals, paired ratios.
+//!
+//! [`Summary`] is a median with its 95 % interval. [`Rng`] is a small seeded
+//! generator, so that an order of runs and an interval can be repeated from the seed
+//! that a record carries. Only `study` draws conclusions from these.
+
+use serde::{Deserialize, Serialize};
+
+/// Resamples of a bootstrap interval.
+const RESAMPLES: usize = 2000;
+
+/// A median and the interval that holds it with 95 % confidence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The median, in the unit of the samples.
+    pub median: f64,
+    /// Lower and upper end of the percentile bootstrap interval of the median.
+    pub ci95: [f64; 2],
+}
+
+/// The median; the mean of the middle two for an even count; 0 for no samples.
+pub fn median(samples: &[f64]) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    median_of_sorted(&sorted)
+}
+
+fn median_of_sorted(sorted: &[f64]) -> f64 {
+    let n = sorted.len();
+    match n {
+        0 => 0.0,
+        _ if n % 2 == 1 => sorted[n / 2],
+        _ => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
+    }
+}
+
+/// The median with a percentile bootstrap interval; `seed` makes it repeatable.
+pub fn summarise(samples: &[f64], seed: u64) -> Summary {
+    let center = median(samples);
+    if samples.len() < 2 {
+        return Summary { median: center, ci95: [center, center] };
+    }
+    let mut rng = Rng::new(seed);
+    let mut scratch = vec![0.0; samples.len()];
+    let mut medians: Vec<f64> = (0..RESAMPLES)
+        .map(|_| {
+            scratch.fill_with(|| samples[rng.below(samples.len())]);
+            scratch.sort_by(f64::total_cmp);
+            median_of_sorted(&scratch)
+        })
+        .collect();
+    medians.sort_by(f64::total_cmp);
+    let at = |share: f64| medians[((RESAMPLES - 1) as f64 * share).round() as usize];
+    Summary { median: center, ci95: [at(0.025), at(0.975)] }
+}
+
+/// The ratios `time ÷ baseline` of runs that belong together, pair by pair.
+///
+/// Pairs beyond the shorter list and pairs with a baseline of 0 are left out.
+pub fn paired_ratios(time: &[f64], baseline: &[f64]) -> Vec<f64> {
+    time.iter().zip(baseline).filter(|(_, b)| **b > 0.0).map(|(t, b)| t / b).collect()
+}
+
+/// A small, seeded generator of pseudo-random numbers (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// The generator that `seed` stands for.
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub const fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`; 0 for a bound of 0.
+    pub const fn below(&mut self, bound: usize) -> usize {
+        ((self.next_u64() as u128 * bound as u128) >> 64) as usize
+    }
+
+    /// Puts `items` into a random order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_count_lies_between() {
+        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 2.5);
+        assert_eq!(median(&[9.0, 1.0, 5.0]), 5.0);
+        assert_eq!(median(&[]), 0.0);
+    }
+
+    #[test]
+    fn the_interval_holds_the_median_and_widens_with_noise() {
+        let tight: Vec<f64> = (0..11).map(|i| 100.0 + f64::from(i) * 0.1).collect();
+        let wide: Vec<f64> = (0..11).map(|i| 100.0 + f64::from(i) * 10.0).collect();
+        let (t, w) = (summarise(&tight, 1), summarise(&wide, 1));
+        assert!(t.ci95[0] <= t.median && t.median <= t.ci95[1]);
+        assert!(w.ci95[1] - w.ci95[0] > 10.0 * (t.ci95[1] - t.ci95[0]));
+        assert_eq!(summarise(&wide, 1), w, "the same seed gives the same interval");
+    }
+
+    #[test]
+    fn ratios_are_taken_run_by_run() {
+        assert_eq!(paired_ratios(&[2.0, 9.0], &[1.0, 3.0]), [2.0, 3.0]);
+        assert_eq!(paired_ratios(&[2.0], &[0.0]), [] as [f64; 0]);
+    }
+
+    #[test]
+    fn a_shuffle_keeps_every_item() {
+        let mut items: Vec<u32> = (0..50).collect();
+        Rng::new(7).shuffle(&mut items);
+        assert_ne!(items, (0..50).collect::<Vec<_>>());
+        items.sort_unstable();
+        assert_eq!(items, (0..50).collect::<Vec<_>>());
+    }
+}

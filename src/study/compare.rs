@@ -1,0 +1,316 @@
+//! The main job: run the boot strategies for real and compare them.
+//!
+//! [`compare`] prepares memory once, then runs every [`Candidate`] once per round in
+//! a shuffled order, verifies after each run, and fills a [`Record`].
+
+use super::candidates::{Candidate, candidates, choices, strategies};
+use super::setup::{BufferPlan, check_nodes, map_nodes, plan_buffer, set_threads};
+use super::{StudyError, figures, scale};
+use crate::exec::memory::FirstTouch;
+use crate::exec::verify::{Expect, verify};
+use crate::exec::{Mapping, Memory, RunTimes, Stop, run};
+use crate::host::budget::MemoryBudget;
+use crate::host::clock::Clock;
+use crate::host::node_memory::node_available_bytes;
+use crate::host::store::Store;
+use crate::host::topology::HostTopology;
+use crate::kernel::{KernelModel, Layout, layout};
+use crate::machine::Machine;
+use crate::pfn::PfnRange;
+use crate::plan::Strategy;
+use crate::progress::{Progress, Unit};
+use crate::record::{
+    COMPARE_SCHEMA, Execution, HostFacts, MachineFacts, MappingFacts, NodeFacts, Record, Tool,
+};
+use crate::stats::{Rng, median};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What the user chose.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Names of strategies; empty for all.
+    pub strategies: Vec<String>,
+    /// Names of stores; empty for each strategy's default.
+    pub stores: Vec<String>,
+    /// Threads per node; `None` for what the kernel would use.
+    pub threads: Option<u32>,
+    /// Whether more threads than CPUs are allowed.
+    pub oversubscribe: bool,
+    /// Pages of a chunk; `None` for padata's rule.
+    pub chunk_pages: Option<u64>,
+    /// Bytes of the buffer; `None` to decide here.
+    pub buffer_bytes: Option<u64>,
+    /// Whether pages are handed to the buddy allocator.
+    pub free: bool,
+    /// Rounds of runs.
+    pub runs: u32,
+    /// Seed of the order of runs.
+    pub seed: u64,
+    /// The command line, for the record.
+    pub argv: Vec<String>,
+}
+
+/// What is known about the host that measures.
+#[derive(Debug)]
+pub struct HostContext {
+    /// For binding and pinning.
+    pub topo: HostTopology,
+    /// For timing.
+    pub clock: Clock,
+    /// How much memory may be used.
+    pub budget: MemoryBudget,
+    /// The host as a machine.
+    pub machine: Machine,
+}
+
+/// A study that is ready to run.
+struct Study<'s> {
+    host: &'s HostContext,
+    options: &'s Options,
+    executed: Layout,
+    candidates: Vec<Candidate>,
+    memory: Memory,
+    progress: &'s dyn Progress,
+    stop: Stop<'s>,
+}
+
+/// Executes the strategies on this host and returns what was measured.
+///
+/// When `stop` says so, the record holds what was done by then and `complete` is
+/// false.
+///
+/// # Errors
+/// For options that cannot be met, too little memory, and wrong data.
+pub fn compare(
+    machine: &Machine,
+    kernel: &KernelModel,
+    host: &HostContext,
+    options: &Options,
+    progress: &dyn Progress,
+    stop: Stop<'_>,
+) -> Result<Record, StudyError> {
+    let whole = layout(machine, kernel)?;
+    let choices = choices(&strategies(&options.strategies)?, &options.stores)?;
+    let buffer = plan_buffer(&whole, host, options)?;
+    let mut executed = buffer.window.layout.clone();
+    let nodes = map_nodes(machine, &executed, host, options)?;
+    set_threads(&mut executed, &nodes, options);
+    check_nodes(&nodes, buffer.copies, |nid| node_available_bytes(Path::new("/"), nid))?;
+    let mut record = new_record(machine, &whole, host, options);
+    record.warnings.extend(machine.warnings.iter().chain(&whole.warnings).cloned());
+    record.execution = execution(&buffer, &nodes, options);
+    record.warnings.extend(buffer.warnings);
+    let candidates = candidates(&choices, &executed, &whole, options.free, options.chunk_pages);
+    record.plans = figures::plan_facts(&candidates);
+
+    let memory = Memory::map(nodes, buffer.copies)?;
+    let mut study = Study { host, options, executed, candidates, memory, progress, stop };
+    let samples = match study.fault_in() {
+        Ok(touch) => {
+            record.execution.first_touch_ns = Some(touch.wall_ns);
+            record.execution.placement = touch.placement;
+            record.execution.huge_page_bytes = study.memory.huge_page_bytes();
+            record.warnings.extend(touch.warnings);
+            record.warnings.extend(no_huge_pages(&record.execution));
+            study.rounds()?
+        }
+        Err(StudyError::Exec(error)) if error.is_interrupt() => Vec::new(),
+        Err(other) => return Err(other),
+    };
+    let rounds = samples.iter().map(Vec::len).min().unwrap_or(0);
+    record.complete = !samples.is_empty() && rounds >= options.runs as usize;
+    study.draw(&mut record, &samples, &whole, machine)?;
+    Ok(record)
+}
+
+/// The plans that [`compare`] would execute, without touching memory.
+///
+/// # Errors
+/// As [`compare`].
+pub fn plans(
+    machine: &Machine,
+    kernel: &KernelModel,
+    host: &HostContext,
+    options: &Options,
+) -> Result<Vec<Candidate>, StudyError> {
+    let whole = layout(machine, kernel)?;
+    let choices = choices(&strategies(&options.strategies)?, &options.stores)?;
+    let buffer = plan_buffer(&whole, host, options)?;
+    let mut executed = buffer.window.layout;
+    let nodes = map_nodes(machine, &executed, host, options)?;
+    set_threads(&mut executed, &nodes, options);
+    Ok(candidates(&choices, &executed, &whole, options.free, options.chunk_pages))
+}
+
+impl Study<'_> {
+    fn fault_in(&mut self) -> Result<FirstTouch, StudyError> {
+        Ok(self.memory.fault_in(&self.host.topo, self.progress, self.stop)?)
+    }
+
+    /// All rounds; per candidate the times of its runs, in order of the rounds.
+    fn rounds(&mut self) -> Result<Vec<Vec<RunTimes>>, StudyError> {
+        let count = self.candidates.len();
+        let mut samples = vec![Vec::new(); count];
+        let mut rng = Rng::new(self.options.seed);
+        let runs = self.options.runs;
+        self.progress.begin("runs", u64::from(runs) * count as u64, Unit::Runs);
+        'rounds: for round in 1..=runs {
+            let mut order: Vec<usize> = (0..count).collect();
+            rng.shuffle(&mut order);
+            for index in order {
+                if (self.stop)() {
+                    break 'rounds;
+                }
+                samples[index].push(self.run_one(index, round)?);
+                self.progress.advance(1);
+            }
+        }
+        self.progress.end();
+        Ok(samples)
+    }
+
+    fn run_one(&mut self, index: usize, round: u32) -> Result<RunTimes, StudyError> {
+        let candidate = &self.candidates[index];
+        let plan = &candidate.executed;
+        let times = run(&mut self.memory, &self.host.topo, &self.host.clock, plan)?;
+        let expect = candidate.probe.map_or(Expect::Final, |p| Expect::OnlyOp(p.op()));
+        verify(&self.memory, &self.executed, plan, expect).map_err(|mismatch| {
+            StudyError::WrongData {
+                strategy: candidate.name.clone(),
+                run: round,
+                mismatch: Box::new(mismatch),
+            }
+        })?;
+        Ok(times)
+    }
+
+    /// Everything in the record that follows from the samples.
+    fn draw(
+        &self,
+        record: &mut Record,
+        samples: &[Vec<RunTimes>],
+        whole: &Layout,
+        machine: &Machine,
+    ) -> Result<(), StudyError> {
+        let drawn = figures::Drawn {
+            candidates: &self.candidates,
+            samples,
+            copies: self.memory.copies as u64,
+            seed: self.options.seed,
+        };
+        record.points = drawn.points();
+        record.ratios = drawn.ratios(&record.baseline);
+        record.prefetch = drawn.prefetch();
+        let shares: Vec<f64> = samples.iter().flatten().map(RunTimes::overhead_share).collect();
+        record.execution.overhead_share = (!shares.is_empty()).then(|| median(&shares));
+        record.scaled = scale::scaled_machines(&drawn, machine, whole, self.options.free)?;
+        Ok(())
+    }
+}
+
+fn no_huge_pages(execution: &Execution) -> Option<crate::warning::Warning> {
+    let huge = execution.huge_page_bytes?;
+    (huge.saturating_mul(10) < execution.buffer_bytes.saturating_mul(9)).then(|| {
+        crate::warning::Warning::new(
+            "no-huge-pages",
+            format!(
+                "only {} of the buffer's {} lie in 2 MiB pages",
+                crate::units::Bytes(huge),
+                crate::units::Bytes(execution.buffer_bytes)
+            ),
+            "allow them in /sys/kernel/mm/transparent_hugepage/enabled (madvise or always); \
+             times include more TLB misses than a kernel's direct map has",
+        )
+    })
+}
+
+fn execution(
+    buffer: &BufferPlan,
+    nodes: &[(Mapping, Vec<PfnRange>)],
+    options: &Options,
+) -> Execution {
+    let window = &buffer.window;
+    let bytes = |pages: u64| pages.saturating_mul(crate::kernel::struct_page::STRUCT_PAGE_BYTES);
+    Execution {
+        buffer_bytes: bytes(window.executed_pages).saturating_mul(buffer.copies as u64),
+        memmap_bytes: bytes(window.total_pages),
+        executed_share: window.executed_pages as f64 / window.total_pages.max(1) as f64,
+        copies: buffer.copies as u64,
+        free: options.free,
+        runs: options.runs,
+        mapping: nodes.iter().map(|(m, _)| mapping_facts(m)).collect(),
+        ..Execution::default()
+    }
+}
+
+fn mapping_facts(mapping: &Mapping) -> MappingFacts {
+    MappingFacts {
+        nid: mapping.nid.0,
+        host_nid: mapping.host_nid,
+        cpus: mapping.cpus.clone(),
+        round: mapping.round,
+    }
+}
+
+fn new_record(machine: &Machine, whole: &Layout, host: &HostContext, options: &Options) -> Record {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    Record {
+        schema: COMPARE_SCHEMA.into(),
+        tool: Tool::this(),
+        argv: options.argv.clone(),
+        complete: false,
+        warnings: Vec::new(),
+        started_unix_s: since_1970.map_or(0, |d| d.as_secs()),
+        seed: options.seed,
+        baseline: Strategy::Prezero.name().into(),
+        host: host_facts(host),
+        machine: machine_facts(machine, whole),
+        kernel: serde_json::to_value(&whole.kernel).unwrap_or_default(),
+        execution: Execution::default(),
+        plans: Vec::new(),
+        points: Vec::new(),
+        ratios: Vec::new(),
+        prefetch: None,
+        scaled: Vec::new(),
+    }
+}
+
+fn host_facts(host: &HostContext) -> HostFacts {
+    let clock = host.clock.facts();
+    let cache_bytes = host.machine.last_level_cache_bytes();
+    HostFacts {
+        cpu_model: host.machine.cpu_model.clone(),
+        arch: host.machine.arch.to_string(),
+        kernel_release: host.machine.kernel_release.clone(),
+        allowed_cpus: host.topo.allowed_cpus(),
+        memory_bytes: Some(host.budget.total_bytes),
+        available_bytes: Some(host.budget.available_bytes),
+        cgroup_limit_bytes: host.budget.cgroup_limit_bytes,
+        last_level_cache_bytes: (cache_bytes > 0).then_some(cache_bytes),
+        clock: clock.kind.to_string(),
+        clock_resolution_ns: clock.resolution_ns,
+        clock_overhead_ns: clock.overhead_ns,
+        stores: Store::available().iter().map(|s| s.name().into()).collect(),
+    }
+}
+
+fn machine_facts(machine: &Machine, whole: &Layout) -> MachineFacts {
+    let nodes = whole.nodes.iter().map(|node| NodeFacts {
+        nid: node.nid.0,
+        memory_bytes: machine.node(node.nid).map_or(0, |n| n.memory_bytes()),
+        cpu_count: node.cpus,
+        early_pages: crate::pfn::total_pages(&crate::plan::strategies::early_pages(node)),
+        deferred_pages: crate::pfn::total_pages(&node.deferred),
+        kernel_threads: node.max_threads,
+    });
+    MachineFacts {
+        name: machine.name.clone(),
+        title: machine.title.clone(),
+        arch: machine.arch.to_string(),
+        page_bytes: machine.page_bytes,
+        memory_bytes: machine.memory_bytes(),
+        nodes: nodes.collect(),
+        memory_ranges_from: machine.source.memory_ranges.from.clone(),
+    }
+}

@@ -1,0 +1,69 @@
+//! Studies: run plans, pair the runs, draw figures from them, fill a record.
+//!
+//! [`compare()`] executes the boot strategies on this host. [`Candidate`] is one
+//! strategy with one store; [`setup`] decides buffer, window and mapping;
+//! [`figures`] turns times into points, ratios and the prefetch effect; [`scale`]
+//! multiplies rates up to whole machines and labels that. Uses `exec` to run and
+//! `kernel` and `plan` to know what; shows nothing itself.
+
+pub mod candidates;
+pub mod compare;
+pub mod figures;
+pub mod scale;
+pub mod setup;
+
+pub use candidates::Candidate;
+pub use compare::{HostContext, Options, compare};
+
+use crate::exec::ExecError;
+use crate::exec::verify::Mismatch;
+use crate::host::store::StoreError;
+use crate::kernel::layout::LayoutError;
+use crate::machine::input::MachineError;
+use crate::plan::window::TooSmall;
+use crate::units::Bytes;
+
+/// Why a study ended without a usable record.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// An option that cannot be met; the text says what would be.
+    #[error("{0}")]
+    Usage(String),
+    /// Not enough memory.
+    #[error("{what} needs {needed}, but only {free} may be used here ({limit})")]
+    NoMemory {
+        /// What asked for it.
+        what: String,
+        /// How much it asked for.
+        needed: Bytes,
+        /// How much there is.
+        free: Bytes,
+        /// What sets the limit.
+        limit: String,
+    },
+    /// The window does not fit.
+    #[error(transparent)]
+    Window(#[from] TooSmall),
+    /// A store is unknown or missing.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The machine has no layout.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// A machine could not be loaded.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// Executing failed.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// A run left other bytes than it should.
+    #[error("{strategy} left wrong data in run {run}: {mismatch}")]
+    WrongData {
+        /// The strategy or probe.
+        strategy: String,
+        /// Which round, from 1.
+        run: u32,
+        /// What differs.
+        mismatch: Box<Mismatch>,
+    },
+}

@@ -1,0 +1,208 @@
+//! How a machine's memmap is laid into this host: buffer, copies, window, mapping.
+//!
+//! [`plan_buffer`] decides how many bytes are used and which share of the memmap
+//! they hold; [`map_nodes`] which host node and CPUs stand for which node.
+
+use super::StudyError;
+use super::compare::{HostContext, Options};
+use crate::exec::Mapping;
+use crate::host::topology::HostNode;
+use crate::kernel::Layout;
+use crate::kernel::struct_page::STRUCT_PAGE_BYTES;
+use crate::machine::Machine;
+use crate::pfn::{Nid, PfnRange};
+use crate::plan::strategies::all_pages;
+use crate::plan::window::{Window, layout_pages, window};
+use crate::units::{Bytes, MIB};
+use crate::warning::Warning;
+
+/// What the buffer will hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BufferPlan {
+    /// The executed part of the memmap.
+    pub window: Window,
+    /// How often it lies in the buffer.
+    pub copies: usize,
+    /// Warnings about the choice.
+    pub warnings: Vec<Warning>,
+}
+
+/// A buffer smaller than this many last-level caches is partly measured in cache.
+const CACHES: u64 = 4;
+
+/// Memory left to the rest of the system when the user names no size.
+const SPARE_BYTES: u64 = 512 * MIB;
+
+/// Decides window and copies.
+///
+/// Without `--buffer` the memmap is executed whole where it fits, in as many copies
+/// as make four last-level caches.
+///
+/// # Errors
+/// When the named buffer is larger than what may be used, or too small for a window.
+pub fn plan_buffer(
+    layout: &Layout,
+    host: &HostContext,
+    options: &Options,
+) -> Result<BufferPlan, StudyError> {
+    let memmap_bytes = layout_pages(layout).saturating_mul(STRUCT_PAGE_BYTES);
+    let usable = host.budget.usable_bytes();
+    let cache_bytes = host.machine.last_level_cache_bytes().saturating_mul(CACHES);
+    let limit = match options.buffer_bytes {
+        Some(wanted) if wanted > usable => return Err(no_memory(host, wanted, usable)),
+        Some(wanted) => wanted,
+        None => memmap_bytes.max(cache_bytes).min(usable.saturating_sub(SPARE_BYTES)),
+    };
+    let window = window(layout, limit / STRUCT_PAGE_BYTES)?;
+    let one_bytes = window.executed_pages.saturating_mul(STRUCT_PAGE_BYTES).max(1);
+    let copies = match options.buffer_bytes {
+        Some(_) => limit / one_bytes,
+        None => cache_bytes.div_ceil(one_bytes).min(limit / one_bytes),
+    };
+    let copies = usize::try_from(copies.max(1)).unwrap_or(1);
+    let buffer_bytes = one_bytes.saturating_mul(copies as u64);
+    let mut warnings = Vec::new();
+    if buffer_bytes < cache_bytes {
+        warnings.push(Warning::new(
+            "buffer-in-cache",
+            format!(
+                "the buffer of {} is smaller than {CACHES} last-level caches ({})",
+                Bytes(buffer_bytes),
+                Bytes(cache_bytes)
+            ),
+            "stores may stay in the cache; use a larger --buffer",
+        ));
+    }
+    if window.executed_pages < window.total_pages {
+        warnings.push(Warning::new(
+            "windowed",
+            format!(
+                "only {:.3} % of the memmap of {} is executed ({} of {}); times are scaled",
+                window.executed_pages as f64 / window.total_pages as f64 * 100.0,
+                layout.machine,
+                Bytes(one_bytes),
+                Bytes(memmap_bytes)
+            ),
+            "a larger --buffer executes more of it",
+        ));
+    }
+    Ok(BufferPlan { window, copies, warnings })
+}
+
+fn no_memory(host: &HostContext, wanted: u64, usable: u64) -> StudyError {
+    let budget = &host.budget;
+    let limit = match budget.cgroup_limit_bytes {
+        Some(limit) if limit.saturating_sub(usable) < budget.available_bytes => {
+            format!("the cgroup's memory limit is {}", Bytes(limit))
+        }
+        _ => format!("MemAvailable is {}", Bytes(budget.available_bytes)),
+    };
+    let what = "--buffer".into();
+    StudyError::NoMemory { what, needed: Bytes(wanted), free: Bytes(usable), limit }
+}
+
+/// Checks that each host node has room for what will be bound to it: a strict binding
+/// that runs out of memory ends in the OOM killer, not in an error.
+///
+/// # Errors
+/// Names the node and how much it has free.
+pub fn check_nodes(
+    nodes: &[(Mapping, Vec<PfnRange>)],
+    copies: usize,
+    available_on: impl Fn(u32) -> Option<u64>,
+) -> Result<(), StudyError> {
+    let mut needed: std::collections::BTreeMap<u32, u64> = std::collections::BTreeMap::new();
+    for (mapping, pages) in nodes {
+        let bytes = crate::pfn::total_pages(pages).saturating_mul(STRUCT_PAGE_BYTES);
+        *needed.entry(mapping.host_nid).or_default() += bytes.saturating_mul(copies as u64);
+    }
+    for (nid, bytes) in needed {
+        let Some(free) = available_on(nid) else { continue };
+        if bytes > free {
+            return Err(StudyError::NoMemory {
+                what: format!("the part of the buffer on node {nid}"),
+                needed: Bytes(bytes),
+                free: Bytes(free),
+                limit: format!("node {nid}'s free and reclaimable memory"),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Says for every node of `layout` who stands for it on this host.
+///
+/// On this host itself each node stands for itself. Nodes of another machine take
+/// turns: node by node on the host's nodes that have memory and CPUs.
+///
+/// # Errors
+/// When no host node has CPUs that may be used, or more threads are asked for than
+/// there are CPUs.
+pub fn map_nodes(
+    machine: &Machine,
+    layout: &Layout,
+    host: &HostContext,
+    options: &Options,
+) -> Result<Vec<(Mapping, Vec<PfnRange>)>, StudyError> {
+    let host_nodes = host.topo.nodes();
+    let able: Vec<&HostNode> = host_nodes.iter().filter(|n| !n.cpus.is_empty()).collect();
+    if able.is_empty() {
+        let text = "no node of this host has a CPU that this process may use; widen its affinity";
+        return Err(StudyError::Usage(text.into()));
+    }
+    let mut out = Vec::with_capacity(layout.nodes.len());
+    for (i, node) in layout.nodes.iter().enumerate() {
+        let mapping = match machine.is_this_host {
+            true => own_node(machine, node.nid, &able),
+            false => borrowed_node(node.nid, i, &able),
+        };
+        out.push((mapping, all_pages(node)));
+    }
+    check_threads(&out, options)?;
+    Ok(out)
+}
+
+/// A node of this host; one without usable CPUs gets one worker on the nearest node's.
+fn own_node(machine: &Machine, nid: Nid, able: &[&HostNode]) -> Mapping {
+    let own = able.iter().find(|n| n.nid == nid.0);
+    let nearest = || able.iter().min_by_key(|n| (machine.distance(nid, Nid(n.nid)), n.nid));
+    let cpus = match own {
+        Some(node) => node.cpus.clone(),
+        // The kernel's thread is unbound there; the last CPU is the least busy guess.
+        None => nearest().and_then(|n| n.cpus.last()).map(|cpu| vec![*cpu]).unwrap_or_default(),
+    };
+    Mapping { nid, host_nid: nid.0, cpus, round: 0 }
+}
+
+fn borrowed_node(nid: Nid, index: usize, able: &[&HostNode]) -> Mapping {
+    let host = able[index % able.len()];
+    let round = u32::try_from(index / able.len()).unwrap_or(u32::MAX);
+    Mapping { nid, host_nid: host.nid, cpus: host.cpus.clone(), round }
+}
+
+fn check_threads(nodes: &[(Mapping, Vec<PfnRange>)], options: &Options) -> Result<(), StudyError> {
+    let Some(threads) = options.threads else { return Ok(()) };
+    let fewest = nodes.iter().map(|(m, _)| m.cpus.len()).min().unwrap_or(0);
+    if threads as usize > fewest && !options.oversubscribe {
+        return Err(StudyError::Usage(format!(
+            "--threads {threads} is more than the {fewest} CPUs of a node of this host; \
+             use --threads {fewest} or add --oversubscribe"
+        )));
+    }
+    Ok(())
+}
+
+/// Sets how many threads every node's jobs get: what was asked for, else what the
+/// kernel would use but at most the CPUs there are.
+pub fn set_threads(layout: &mut Layout, nodes: &[(Mapping, Vec<PfnRange>)], options: &Options) {
+    for (node, (mapping, _)) in layout.nodes.iter_mut().zip(nodes) {
+        let cpus = u32::try_from(mapping.cpus.len()).unwrap_or(u32::MAX).max(1);
+        let threads = options.threads.unwrap_or_else(|| node.max_threads.min(cpus));
+        for job in &mut node.jobs {
+            job.max_threads = threads;
+            if let Some(pages) = options.chunk_pages {
+                job.min_chunk = pages.min(job.min_chunk);
+            }
+        }
+    }
+}
