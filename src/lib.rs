@@ -12,5 +12,6 @@ pub mod kernel;
 pub mod machine;
 pub mod pfn;
 pub mod progress;
+pub mod report;
 pub mod units;
 pub mod warning;

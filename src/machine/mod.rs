@@ -2,9 +2,30 @@
 //!
 //! [`Machine`] is plain data without I/O. The submodules make one out of an input:
 //! [`host`] (this computer), [`hwloc`] (hwloc XML and synthetic strings), [`file`]
-//! (machine TOML), [`library`] (the built-in `@name`s). [`input`] finds out which of
-//! them an argument means. [`limits`] says how much of this host may be used.
+//! (machine TOML, written by [`to_toml`]), [`library`] (the built-in `@name`s).
+//! [`input`] finds out which of them an argument means. [`assume`] places memory of
+//! which only sizes are known, [`check`] holds every front end to the same rules.
+//! [`limits`] says how much of this host may be used.
 //! `kernel` turns a machine into a layout; `host` (the layer) binds and pins.
+
+pub mod assume;
+pub mod check;
+pub mod cpulist;
+pub mod error;
+pub mod file;
+pub mod host;
+pub mod hwloc;
+pub mod input;
+pub mod library;
+pub mod limits;
+pub mod synthetic;
+pub mod sysfs;
+pub mod text;
+pub mod to_toml;
+pub mod xml;
+
+pub use error::MachineError;
+pub use input::{Format, load};
 
 use crate::pfn::{Nid, PhysRange};
 use crate::warning::{Origin, Warning};

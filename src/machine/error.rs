@@ -1,0 +1,101 @@
+//! Why an argument did not become a machine.
+//!
+//! [`MachineError`] is the one error of the layer. [`MachineError::is_usage`] tells
+//! a wrongly written argument (exit status 2) from an input that failed (1).
+
+use std::path::PathBuf;
+
+/// Why there is no machine.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// No machine of the built-in library has this name.
+    #[error("no built-in machine is called @{name}{}; there are: {}",
+        near(.suggestion), .known.join(", "))]
+    UnknownName {
+        /// What was asked for, without the `@`.
+        name: String,
+        /// The nearest name, if one is near.
+        suggestion: Option<String>,
+        /// All names, with their `@`.
+        known: Vec<String>,
+    },
+    /// The text is not a synthetic topology.
+    #[error("{text:?} is neither a file nor an hwloc synthetic topology: {problem}")]
+    Synthetic {
+        /// The text as given.
+        text: String,
+        /// What is wrong, and how to write it.
+        problem: String,
+    },
+    /// The path names nothing.
+    #[error("{}: no such file; expected machine TOML or hwloc XML, \
+        or write host, @NAME or a synthetic topology", .path.display())]
+    NoSuchFile {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The file cannot be read, or is not text.
+    #[error("{}: {problem}", .path.display())]
+    Unreadable {
+        /// The path as given.
+        path: PathBuf,
+        /// What is wrong and what was expected.
+        problem: String,
+    },
+    /// The content is not what its format demands.
+    #[error("{name}{}: {problem}", at_line(.line))]
+    Content {
+        /// The file.
+        name: String,
+        /// The line, counted from 1, where one can be named.
+        line: Option<usize>,
+        /// What is wrong and what was expected.
+        problem: String,
+    },
+    /// This host could not be described.
+    #[error("cannot describe this host: {problem}")]
+    Host {
+        /// What failed and what to do.
+        problem: String,
+    },
+}
+
+impl MachineError {
+    /// Whether the argument itself is wrong, rather than what it names.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::UnknownName { .. } | Self::Synthetic { .. })
+    }
+
+    /// An error in the content of `name`.
+    pub(super) fn content(name: &str, line: Option<usize>, problem: impl Into<String>) -> Self {
+        Self::Content { name: name.into(), line, problem: problem.into() }
+    }
+}
+
+fn near(suggestion: &Option<String>) -> String {
+    suggestion.as_ref().map_or(String::new(), |s| format!(" (did you mean @{s}?)"))
+}
+
+fn at_line(line: &Option<usize>) -> String {
+    line.map_or(String::new(), |l| format!(":{l}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_file_line_and_remedy() {
+        let error = MachineError::content("big.toml", Some(7), "CPU 3 is in two nodes");
+        assert_eq!(error.to_string(), "big.toml:7: CPU 3 is in two nodes");
+        assert!(!error.is_usage());
+        let known = vec!["@vm-2c".to_string()];
+        let error = MachineError::UnknownName {
+            name: "vm".into(),
+            suggestion: Some("vm-2c".into()),
+            known,
+        };
+        assert!(error.to_string().contains("did you mean @vm-2c?"));
+        assert!(error.is_usage());
+    }
+}

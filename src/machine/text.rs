@@ -1,0 +1,89 @@
+//! Reading an input file: whole, bounded, and as text.
+//!
+//! [`read`] gives the bytes of a file and [`as_text`] makes text of bytes, from a
+//! file or from standard input. Both refuse what no front end could read, with
+//! words for people. Used by [`super::input`].
+
+use super::MachineError;
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+/// The largest input that is read.
+pub const MAX_INPUT_BYTES: u64 = 64 << 20;
+
+/// Reads a file of at most [`MAX_INPUT_BYTES`].
+pub fn read(path: &Path) -> Result<Vec<u8>, MachineError> {
+    let unreadable =
+        |problem: &str| MachineError::Unreadable { path: path.into(), problem: problem.into() };
+    let from_io = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => MachineError::NoSuchFile { path: path.into() },
+        ErrorKind::PermissionDenied => unreadable("permission denied; make the file readable"),
+        _ => unreadable(&error.to_string()),
+    };
+    let kind = fs::metadata(path).map_err(from_io)?.file_type();
+    if kind.is_dir() {
+        return Err(unreadable("is a directory; expected a file with machine TOML or hwloc XML"));
+    }
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(from_io)?;
+    file.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes).map_err(from_io)?;
+    if bytes.len() as u64 > MAX_INPUT_BYTES {
+        return Err(unreadable("is larger than 64 MiB, which no machine description is"));
+    }
+    Ok(bytes)
+}
+
+/// Makes text of bytes: drops a byte order mark and replaces what is not UTF-8.
+///
+/// hwloc's XML may hold firmware strings in any encoding, so that a stray byte is
+/// no reason to refuse a file; NUL bytes and UTF-16 are. `name` is for errors.
+pub fn as_text(name: &str, bytes: &[u8]) -> Result<String, MachineError> {
+    let wrong = |problem: &str| Err(MachineError::content(name, None, problem));
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return wrong("is UTF-16 text; convert it to UTF-8, for example with iconv");
+    }
+    if bytes.contains(&0) {
+        return wrong("is a binary file; expected text: machine TOML or hwloc XML");
+    }
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    if text.trim().is_empty() {
+        return wrong("is empty; expected machine TOML or hwloc XML");
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem_of(bytes: &[u8]) -> String {
+        as_text("f", bytes).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_not_text_is_refused_in_words() {
+        assert!(problem_of(b"\xff\xfe<\0").contains("UTF-16"));
+        assert!(problem_of(b"\x7fELF\0\0").contains("binary"));
+        assert!(problem_of(b" \n").contains("empty"));
+        assert_eq!(as_text("f", b"\xef\xbb\xbfa\xff").unwrap(), "a\u{fffd}");
+    }
+
+    #[test]
+    fn directories_and_missing_files_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = read(dir.path()).unwrap_err();
+        assert!(error.to_string().contains("is a directory"), "{error}");
+        let error = read(&dir.path().join("nothing.xml")).unwrap_err();
+        assert!(matches!(error, MachineError::NoSuchFile { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_huge_file_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("huge");
+        fs::File::create(&path).unwrap().set_len(MAX_INPUT_BYTES + 1).unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("64 MiB"));
+    }
+}

@@ -1,0 +1,303 @@
+//! A first look at XML, before hwloc gets it.
+//!
+//! hwloc says only "invalid argument" about XML it cannot read, and its C code is
+//! not to be tried with broken input. [`scan`] checks that tags nest and that the
+//! root is hwloc's, and names the line of the first fault. [`Topology::for_hwloc`]
+//! is the text that [`super::hwloc`] hands on.
+
+use std::ops::Range;
+
+/// hwloc recurses once per level; no real topology has more than some twenty.
+const MAX_DEPTH: usize = 200;
+
+/// What is known of an hwloc XML text without hwloc.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology<'t> {
+    text: &'t str,
+    /// Where the value of the root's `version` stands; `None` in hwloc 1's format.
+    version: Option<Range<usize>>,
+    /// `info` pairs of the root element (format 3) and of the machine object (2).
+    infos: Vec<(&'t str, &'t str)>,
+}
+
+/// Why a text is not hwloc XML.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{problem}")]
+pub struct XmlError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub problem: String,
+}
+
+impl<'t> Topology<'t> {
+    /// The format's version as written, for example `2.0`.
+    pub fn version(&self) -> Option<&'t str> {
+        self.text.get(self.version.clone()?)
+    }
+
+    /// The value of an `info` about the whole machine, for example `Architecture`.
+    pub fn info(&self, name: &str) -> Option<&'t str> {
+        self.infos.iter().find(|(n, _)| *n == name).map(|(_, value)| *value)
+    }
+
+    /// The text with its format labelled 2.0 if it is 3.x.
+    ///
+    /// hwloc 2 refuses any other major version than its own, although format 3
+    /// differs only in elements behind the objects, which hwloc 2 skips.
+    pub fn for_hwloc(&self) -> String {
+        let mut text = self.text.to_string();
+        if let Some(span) = self.version.clone()
+            && self.is_format_3()
+        {
+            text.replace_range(span, "2.0");
+        }
+        text
+    }
+
+    /// Whether the text is in hwloc 3's format.
+    pub fn is_format_3(&self) -> bool {
+        self.version().is_some_and(|v| v.starts_with("3."))
+    }
+}
+
+/// Checks that `text` is well-formed and has hwloc's root element.
+pub fn scan(text: &str) -> Result<Topology<'_>, XmlError> {
+    let mut scanner = Scanner {
+        text,
+        at: 0,
+        open: Vec::new(),
+        found: Topology { text, version: None, infos: Vec::new() },
+        seen_root: false,
+    };
+    let outcome = scanner.run();
+    let line = 1 + text.get(..scanner.at).unwrap_or(text).matches('\n').count();
+    outcome.map(|()| scanner.found).map_err(|problem| XmlError { line, problem })
+}
+
+struct Scanner<'t> {
+    text: &'t str,
+    at: usize,
+    open: Vec<&'t str>,
+    found: Topology<'t>,
+    seen_root: bool,
+}
+
+type Step = Result<(), String>;
+
+impl<'t> Scanner<'t> {
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or("")
+    }
+
+    fn run(&mut self) -> Step {
+        while let Some(skip) = self.rest().find('<') {
+            let between = self.rest().get(..skip).unwrap_or("");
+            if self.open.is_empty() && !between.trim().is_empty() {
+                return Err("there is text outside the root element".into());
+            }
+            self.at += skip;
+            self.markup()?;
+        }
+        match self.open.last() {
+            Some(tag) => {
+                self.at = self.text.len();
+                Err(format!("the file ends inside <{tag}>; it is not complete"))
+            }
+            None if !self.seen_root => Err("there is no element; expected <topology>".into()),
+            None if !self.rest().trim().is_empty() => {
+                Err("there is text behind the root element".into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Consumes one `<…>`.
+    fn markup(&mut self) -> Step {
+        let rest = self.rest();
+        if rest.starts_with("<!--") {
+            self.skip_past("-->", "a comment")
+        } else if rest.starts_with("<?") {
+            self.skip_past("?>", "a processing instruction")
+        } else if rest.starts_with("<![CDATA[") {
+            self.skip_past("]]>", "a CDATA section")
+        } else if rest.starts_with("<!") {
+            let end = rest.find('>').unwrap_or(rest.len());
+            if rest.get(..end).unwrap_or("").contains('[') {
+                return Err("the DOCTYPE defines entities, which hwloc never writes".into());
+            }
+            self.skip_past(">", "a declaration")
+        } else if rest.starts_with("</") {
+            self.end_tag()
+        } else {
+            self.start_tag()
+        }
+    }
+
+    fn skip_past(&mut self, end: &str, what: &str) -> Step {
+        let found = self.rest().find(end).ok_or_else(|| format!("the file ends inside {what}"))?;
+        self.at += found + end.len();
+        Ok(())
+    }
+
+    fn end_tag(&mut self) -> Step {
+        let rest = self.rest();
+        let end = rest.find('>').ok_or("the file ends inside a tag; it is not complete")?;
+        let name = rest.get(2..end).unwrap_or("").trim_end();
+        match self.open.pop() {
+            Some(open) if open == name => {
+                self.at += end + 1;
+                Ok(())
+            }
+            Some(open) => Err(format!("</{name}> where </{open}> was expected")),
+            None => Err(format!("</{name}> without a beginning")),
+        }
+    }
+
+    fn start_tag(&mut self) -> Step {
+        self.at += 1;
+        let Some(tag) = self.name() else {
+            let cut = "the file ends behind a `<`; it is not complete";
+            return Err(
+                if self.rest().is_empty() { cut } else { "a `<` that begins no tag" }.into()
+            );
+        };
+        if self.open.is_empty() {
+            self.check_root(tag)?;
+        }
+        let mut info = (None, None);
+        while let Some((name, span)) = self.attribute(tag)? {
+            let value = self.text.get(span.clone());
+            match (tag, name) {
+                ("topology", "version") if self.open.is_empty() => self.found.version = Some(span),
+                ("info", "name") => info.0 = value,
+                ("info", "value") => info.1 = value,
+                _ => {}
+            }
+        }
+        if let (Some(name), Some(value)) = info
+            && self.open.len() <= 2
+        {
+            self.found.infos.push((name, value));
+        }
+        self.close_start(tag)
+    }
+
+    fn check_root(&mut self, tag: &str) -> Step {
+        if self.seen_root {
+            return Err(format!("a second root element <{tag}>"));
+        }
+        self.seen_root = true;
+        if tag == "topology" {
+            return Ok(());
+        }
+        Err(format!(
+            "the root element is <{tag}>, not hwloc's <topology>; write one with `lstopo file.xml`"
+        ))
+    }
+
+    fn close_start(&mut self, tag: &'t str) -> Step {
+        if self.rest().starts_with("/>") {
+            self.at += 2;
+            return Ok(());
+        }
+        self.at += 1;
+        self.open.push(tag);
+        if self.open.len() > MAX_DEPTH {
+            return Err(format!("elements nest deeper than {MAX_DEPTH} levels"));
+        }
+        Ok(())
+    }
+
+    /// The next attribute's name and the place of its value; `None` before the
+    /// tag's end.
+    fn attribute(&mut self, tag: &str) -> Result<Option<(&'t str, Range<usize>)>, String> {
+        self.skip_space();
+        if self.rest().starts_with('>') || self.rest().starts_with("/>") {
+            return Ok(None);
+        }
+        if self.rest().is_empty() {
+            return Err(format!("the file ends inside <{tag}>; it is not complete"));
+        }
+        let name = self.name().ok_or_else(|| format!("unexpected text inside <{tag}>"))?;
+        self.skip_space();
+        if !self.rest().starts_with('=') {
+            return Err(format!("attribute {name} of <{tag}> has no value"));
+        }
+        self.at += 1;
+        self.skip_space();
+        let quote = self.rest().chars().next().filter(|c| matches!(c, '"' | '\''));
+        let quote = quote.ok_or_else(|| format!("the value of {name} in <{tag}> has no quotes"))?;
+        let start = self.at + 1;
+        let rest = self.text.get(start..).unwrap_or("");
+        let length =
+            rest.find(quote).ok_or_else(|| format!("the value of {name} in <{tag}> never ends"))?;
+        self.at = start + length + 1;
+        Ok(Some((name, start..start + length)))
+    }
+
+    fn name(&mut self) -> Option<&'t str> {
+        let rest = self.rest();
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+        let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        self.at += length;
+        rest.get(..length).filter(|name| !name.is_empty())
+    }
+
+    fn skip_space(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SMALL: &str = "<?xml version=\"1.0\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n\
+        <topology version=\"3.0\">\n <object type='Machine'>\n  <info name=\"OSRelease\" \
+        value=\"6.1\"/>\n </object>\n <info name=\"Architecture\" value=\"aarch64\"/>\n</topology>\n";
+
+    fn problem(text: &str) -> (usize, String) {
+        let error = scan(text).unwrap_err();
+        (error.line, error.problem)
+    }
+
+    #[test]
+    fn root_infos_and_version_are_found() {
+        let found = scan(SMALL).unwrap();
+        assert_eq!(found.version(), Some("3.0"));
+        assert_eq!(found.info("Architecture"), Some("aarch64"));
+        assert_eq!(found.info("OSRelease"), Some("6.1"));
+        assert!(found.for_hwloc().contains("<topology version=\"2.0\">"));
+        assert!(found.for_hwloc().contains("<?xml version=\"1.0\"?>"));
+    }
+
+    #[test]
+    fn faults_are_named_with_their_line() {
+        let (line, text) = problem("<svg width=\"3\"></svg>");
+        assert!(line == 1 && text.contains("<svg>") && text.contains("lstopo"), "{text}");
+        assert_eq!(problem("<topology>\n<a>\n</b></topology>").0, 3);
+        assert!(problem("<topology><a x=1/></topology>").1.contains("quotes"));
+        assert!(problem("<!DOCTYPE a [<!ENTITY b 'c'>]><topology/>").1.contains("entities"));
+        assert!(problem("<topology/>\n<topology/>").1.contains("second root"));
+        assert!(problem("<topology/> more").1.contains("behind"));
+        assert!(problem(&"<topology>".repeat(300)).1.contains("nest"));
+    }
+
+    #[test]
+    fn every_truncation_is_noticed() {
+        let whole = SMALL.trim_end();
+        for cut in 0..whole.len() {
+            assert!(scan(&whole[..cut]).is_err(), "cut at {cut}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_scanned_without_panic(text in "[<>/!?='\" a-c\\-\\[\\]é]{0,60}|.*") {
+            let _ = scan(&text);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Results as bytes: tables for people and JSON for programs. Pure functions.
+//!
+//! [`machine`] shows a machine. `cli` prints what these functions return.
+
+pub mod machine;
