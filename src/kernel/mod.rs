@@ -7,8 +7,16 @@
 //! page, [`buddy`] which block heads the freed pages form. Pure functions; no I/O.
 
 pub mod buddy;
+pub mod cmdline;
+pub mod config;
+pub mod deferral;
+pub mod early;
+pub mod jobs;
 pub mod layout;
 pub mod padata;
+pub mod page_format;
+pub mod release;
+pub mod rules;
 pub mod struct_page;
 pub mod version;
 
