@@ -225,11 +225,8 @@ impl KernelConfig {
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
         let key = KEYS.iter().find(|k| k.name == name).ok_or_else(|| unknown(name))?;
-        let wrong = |expected: String| ConfigError::Value {
-            key: key.name,
-            value: value.into(),
-            expected,
-        };
+        let wrong =
+            |expected: String| ConfigError::Value { key: key.name, value: value.into(), expected };
         match key.kind {
             Kind::Flag(field) => {
                 *field(self) = flag_of(value).ok_or_else(|| wrong("y or n".into()))?;

@@ -51,9 +51,9 @@ impl Release {
 
     /// Whether a stable release of this series brought `rule` by now.
     pub fn has(&self, rule: Backport) -> bool {
-        BACKPORTS.iter().any(|&(b, series, first)| {
-            b == rule && series == self.version && self.patch >= first
-        })
+        BACKPORTS
+            .iter()
+            .any(|&(b, series, first)| b == rule && series == self.version && self.patch >= first)
     }
 }
 
