@@ -408,7 +408,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "(mem|memmap|numa|hugepages|nosmt)?=?[0-9a-zA-Z:,$@=%é\" ]{0,24}") {
+        fn no_text_makes_it_panic(
+            text in "(mem|memmap|numa|hugepages|nosmt)?=?[0-9a-zA-Z:,$@=%é\" ]{0,24}",
+        ) {
             let _ = text.parse::<CommandLine>();
         }
     }

@@ -173,7 +173,11 @@ impl KernelConfig {
             zone_dma32: matches!(arch, Arch::X86_64 | Arch::Arm64 | Arch::Riscv64),
             zone_device: zone_device(version, arch),
             numa_emu: version == KernelVersion::new(6, 1) && arch == Arch::X86_64,
-            hugetlb_page_optimize_vmemmap: arch == Arch::X86_64 && since(5, 14),
+            hugetlb_page_optimize_vmemmap: match arch {
+                Arch::X86_64 => since(5, 14),
+                Arch::Riscv64 => since(6, 7),
+                _ => false,
+            },
             hugetlb_page_optimize_vmemmap_default_on: false,
             kexec_handover: false,
             debug_vm: false,

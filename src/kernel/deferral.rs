@@ -74,13 +74,18 @@ pub fn split(input: &Split, kernel: &KernelModel) -> Vec<NodeLayout> {
     let mut holes = early::holes(input, kernel);
     let reserved = input.reserved_pages();
     let node = |nid: Nid| {
+        // A node looks at the reservations within its span alone.
+        let span = input.node_span(nid);
+        let start = reserved.partition_point(|r| r.end <= span.start);
+        let end = reserved.partition_point(|r| r.start < span.end);
         let part = NodePart {
             input,
             kernel,
             nid,
             first_deferred: first_deferred.get(&nid).copied(),
             holes: holes.remove(&nid).unwrap_or_default(),
-            reserved: &reserved,
+            reserved: reserved.get(start..end).unwrap_or_default(),
+            all_reserved: &reserved,
         };
         part.layout()
     };
@@ -95,6 +100,7 @@ struct NodePart<'a> {
     first_deferred: Option<Pfn>,
     holes: Vec<PfnRange>,
     reserved: &'a [PfnRange],
+    all_reserved: &'a [PfnRange],
 }
 
 impl NodePart<'_> {
@@ -134,7 +140,7 @@ impl NodePart<'_> {
         let mut out = pfn::intersect(memory, self.reserved);
         match self.kernel.holes {
             HolesRule::NodeZero | HolesRule::Neighbour => out.extend(&self.holes),
-            _ => out.extend(pfn::intersect(&self.holes, self.reserved)),
+            _ => out.extend(pfn::intersect(&self.holes, self.all_reserved)),
         }
         pfn::normalise(out)
     }

@@ -192,6 +192,18 @@ fn reserved_pages_behind_the_border_are_early_work() {
     assert_eq!(jobs, [(48, 64), (64, 96), (100, 128)]);
 }
 
+// pfn     32      48      64   70      80              128
+// node 0  [ first region       | second, other flags   )
+// A free range never spans two regions, so there are two jobs; the first reaches 80.
+#[test]
+fn regions_that_touch_make_jobs_of_their_own() {
+    let input = world(&[(0, 32, 70), (0, 70, 128)], &[]);
+    let node = &split(&input, &model(6, 12))[0];
+    assert_eq!(pairs(&node.deferred), [(48, 128)]);
+    let jobs: Vec<(u64, u64)> = node.jobs.iter().map(|j| (j.start.0, j.range().end.0)).collect();
+    assert_eq!(jobs, [(48, 80), (80, 128)]);
+}
+
 // A reservation of half a page takes the whole page.
 #[test]
 fn reservations_round_outward() {

@@ -3,6 +3,7 @@
 //! Plain enumerations, one per row of the era table in `docs/kernel-eras.md`. The
 //! table itself, which version has which, is [`super::version::KernelModel`].
 
+use crate::pfn::Nid;
 use serde::{Deserialize, Serialize};
 
 /// Who sets the words of a struct page to zero, and with which instructions.
@@ -152,4 +153,19 @@ pub enum DmesgLine {
     WithPages,
     /// `node N deferred pages initialised in Tms` (5.8 on).
     TimeOnly,
+}
+
+impl DmesgLine {
+    /// The line for a node, if the kernel prints one. Its time comes from timer ticks.
+    pub fn text(self, nid: Nid, pages: u64, elapsed_ms: u64) -> Option<String> {
+        match self {
+            Self::None => None,
+            Self::WithPages => {
+                Some(format!("node {nid} initialised, {pages} pages in {elapsed_ms}ms"))
+            }
+            Self::TimeOnly => {
+                Some(format!("node {nid} deferred pages initialised in {elapsed_ms}ms"))
+            }
+        }
+    }
 }

@@ -203,6 +203,12 @@ impl KernelModel {
         model
     }
 
+    /// The largest block of pages that is freed at once (`deferred_free_pages`); ragged
+    /// ends go page by page.
+    pub fn free_unit_pages(&self, max_order_pages: u64, pageblock_pages: u64) -> u64 {
+        if self.frees_pageblocks { pageblock_pages } else { max_order_pages }
+    }
+
     /// How this version's struct page looks in this configuration.
     pub fn page_format(&self) -> PageFormat {
         super::page_format::of(self)
@@ -373,6 +379,23 @@ mod tests {
         assert_eq!((ext.early_rule, ext.dmesg_line), (EarlyRule::All, DmesgLine::None));
         let older = KernelModel::new(KernelVersion::new(5, 10), Arch::X86_64);
         assert_eq!(older.with_command_line(&line), older);
+    }
+
+    #[test]
+    fn the_log_line_lost_its_pages_when_padata_came() {
+        let line = |a, b| KernelModel::new(KernelVersion::new(a, b), Arch::X86_64).dmesg_line;
+        let text = |a, b| line(a, b).text(crate::pfn::Nid(1), 7, 12);
+        assert_eq!(text(4, 1), None);
+        assert_eq!(text(5, 7).unwrap(), "node 1 initialised, 7 pages in 12ms");
+        assert_eq!(text(5, 8).unwrap(), "node 1 deferred pages initialised in 12ms");
+    }
+
+    #[test]
+    fn pageblocks_were_the_unit_of_freeing_for_a_while() {
+        let unit = |a, b| {
+            KernelModel::new(KernelVersion::new(a, b), Arch::X86_64).free_unit_pages(1024, 512)
+        };
+        assert_eq!((unit(4, 4), unit(4, 9), unit(6, 1), unit(6, 4)), (1024, 512, 512, 1024));
     }
 
     #[test]
