@@ -29,6 +29,7 @@ fn golden() -> PathBuf {
 enum Known {
     Reserved,
     Marked(BootmemUse),
+    Gigantic { head: bool },
     Head(u32),
     InFreeBlock,
     Other,
@@ -138,6 +139,9 @@ impl<'a> Judge<'a> {
             if let Some((nid, _)) = self.node_data.iter().find(|(_, r)| r.contains(pfn)) {
                 return Known::Marked(BootmemUse::NodeData(*nid));
             }
+            if let Some(block) = self.gigantic_block(pfn) {
+                return Known::Gigantic { head: block.start == pfn };
+            }
             return Known::Reserved;
         }
         let covers =
@@ -160,6 +164,15 @@ impl<'a> Judge<'a> {
                 Verdict::Exact
             }
             Known::Reserved | Known::Marked(_) => self.reserved_otherwise(pfn, words),
+            Known::Gigantic { head: is_head } => {
+                let pages = (1 << 30) / self.boot.page_bytes;
+                let wanted = self.format.gigantic_image(pfn, nid, zone, pages);
+                match is_head {
+                    true => head(wanted, self.format.from_kernel(words)),
+                    false if words == wanted => Verdict::Exact,
+                    false => Verdict::Unexplained(format!("gigantic {words:x?}")),
+                }
+            }
             Known::Head(order) => {
                 let wanted = self.format.from_kernel(image(PageState::FreeHead(order)));
                 head(wanted, self.format.from_kernel(words))
@@ -172,19 +185,23 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// The gigantic page that holds `pfn`: in boots that asked for such, a whole GiB that
+    /// is reserved before the memmap is allocated.
+    fn gigantic_block(&self, pfn: Pfn) -> Option<PfnRange> {
+        let gib = (1 << 30) / self.boot.page_bytes;
+        let start = pfn.align_down(gib);
+        let block = PfnRange { start, end: start.offset(gib) };
+        let inside = |r: &PfnRange| r.start <= block.start && block.end <= r.end;
+        (self.gigantic && self.reserved.iter().any(inside)).then_some(block)
+    }
+
     /// A page whose reservation did not last until the struct pages were read.
     fn reserved_otherwise(&self, pfn: Pfn, words: PageWords) -> Verdict {
         let kind = self.released.iter().find(|(_, r)| r.contains(pfn)).map(|(k, _)| k.as_str());
-        let gib = (1 << 30) / self.boot.page_bytes;
-        let block = PfnRange { start: pfn.align_down(gib), end: pfn.align_down(gib).offset(gib) };
-        let inside = |r: &PfnRange| r.start <= block.start && block.end <= r.end;
         match kind {
             Some("freed") => Verdict::Excused("reservation freed later"),
             Some("cma") => Verdict::Excused("contiguous memory area"),
             Some("init") => Verdict::Excused("kernel init memory freed"),
-            _ if self.gigantic && self.reserved.iter().any(inside) => {
-                Verdict::Excused("gigantic page")
-            }
             _ => Verdict::Unexplained(format!("reserved {words:x?}")),
         }
     }
@@ -233,6 +250,7 @@ fn line(boot: &Boot) -> (String, Vec<String>) {
                 let kind = match judge.known(pfn) {
                     Known::Marked(_) | Known::Reserved => "reserved",
                     Known::Head(_) => "heads",
+                    Known::Gigantic { .. } => "gigantic",
                     _ => "free",
                 };
                 *exact.entry(kind).or_insert(0u32) += 1;
@@ -248,7 +266,7 @@ fn line(boot: &Boot) -> (String, Vec<String>) {
         }
     }
     let mut out = format!("{}: pages {}", boot.id, pages.len());
-    for kind in ["reserved", "free", "heads"] {
+    for kind in ["reserved", "free", "heads", "gigantic"] {
         let _ = write!(out, ", {kind} {}", exact.get(kind).copied().unwrap_or(0));
     }
     let _ = write!(out, ", others {placed} ({as_free} as free)");

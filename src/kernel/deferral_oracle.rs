@@ -291,9 +291,9 @@ fn check_holes(
 fn machines() -> impl Strategy<Value = Split> {
     let region = (0u64..24, 1u64..70, 0u32..3);
     let reserved = prop::collection::vec((0u64..300, 1u64..30), 0..6);
-    let movable = prop::option::of(40u64..200);
-    (prop::collection::vec(region, 1..8), reserved, movable, 0u64..40).prop_map(
-        |(regions, reserved, movable, from)| {
+    let zone_ends = (0u64..160, prop::option::of(0u64..80));
+    (prop::collection::vec(region, 1..8), reserved, zone_ends, 0u64..40).prop_map(
+        |(regions, reserved, (low, movable), from)| {
             let mut at = from;
             let mut memory: Vec<(u32, u64, u64)> = Vec::new();
             for (gap, pages, nid) in regions {
@@ -306,14 +306,13 @@ fn machines() -> impl Strategy<Value = Split> {
             let merged = input.reserved_pages();
             input.reserved =
                 merged.iter().map(|r| PhysRange::new(r.start.0 * PAGE, r.end.0 * PAGE)).collect();
-            if let Some(cut) = movable {
-                let limits = [
-                    (ZoneKind::Dma32, 0, 32),
-                    (ZoneKind::Normal, 32, cut),
-                    (ZoneKind::Movable, cut, u64::MAX),
-                ];
-                input.zones = zones(&input, &limits);
-            }
+            let cut = movable.map_or(u64::MAX, |pages| low + pages);
+            let limits = [
+                (ZoneKind::Dma32, 0, low),
+                (ZoneKind::Normal, low, cut),
+                (ZoneKind::Movable, cut, u64::MAX),
+            ];
+            input.zones = zones(&input, &limits);
             input
         },
     )

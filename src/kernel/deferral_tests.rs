@@ -164,6 +164,20 @@ fn interleaved_nodes_can_defeat_deferral_from_5_12_on() {
     assert_eq!(firsts(&longer, &model(6, 12)), [Some(48), Some(80)]);
 }
 
+// pfn     0    12   20              60       128 130            200
+// node 0  [ one )    [ all DMA32    )
+// node 1       [ low )                        |   [ Normal       )
+// Node 1 is met in a zone that is not its highest. Up to 6.8 that resets the count of
+// node 0, which then needs a section behind page 20; later it stays at 12.
+#[test]
+fn a_lower_zone_of_another_node_resets_the_count_up_to_6_8() {
+    let mut input = world(&[(0, 0, 12), (1, 12, 20), (0, 20, 60), (1, 130, 200)], &[]);
+    let limits = [(ZoneKind::Dma32, 0, 128), (ZoneKind::Normal, 128, u64::MAX)];
+    input.zones = zones(&input, &limits);
+    assert_eq!(firsts(&input, &model(6, 1)), [Some(48), Some(160)]);
+    assert_eq!(firsts(&input, &model(6, 12)), [Some(32), Some(160)]);
+}
+
 // pfn     16      32      48      56      64      80
 // node 0  [ DMA32 [ Normal, its end 56)
 // node 1                          [56 = 64 … Normal …      112)

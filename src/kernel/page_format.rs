@@ -5,7 +5,7 @@
 //! process from the top of the flags. Checked against captured boots for 5.10 to 7.3;
 //! what older versions have differently is recalled where `docs/kernel-eras.md` says so.
 
-use super::struct_page::{BootmemMarks, PageFormat, WORDS, WORDS_TO_4_17};
+use super::struct_page::{BootmemMarks, PageFormat, TailForm, WORDS, WORDS_TO_4_17};
 use super::version::{KernelModel, KernelVersion};
 use crate::machine::Arch;
 
@@ -37,6 +37,12 @@ pub fn of(model: &KernelModel) -> PageFormat {
         counts_swapped: matches!(model.arch, Arch::S390x | Arch::Sparc64),
         list_poison: list_poison(model),
         bootmem_marks: bootmem_marks(model),
+        tail_form: match model.version {
+            // Captured up to 6.1, from 6.12, and from 7.1; the versions between are recalled.
+            _ if since(7, 0) => TailForm::MaskAndMapping,
+            _ if since(6, 7) => TailForm::HeadAndMapping,
+            _ => TailForm::Head,
+        },
     }
 }
 

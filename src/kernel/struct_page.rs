@@ -60,6 +60,27 @@ pub enum BootmemMarks {
     MemmapOnly,
 }
 
+/// What the tail of a gigantic page has in place of `lru.next` and `mapping`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TailForm {
+    /// The head's address plus 1; no mapping (5.10 and 6.1).
+    Head,
+    /// The head's address plus 1, and `TAIL_MAPPING` (6.12 and 6.18).
+    HeadAndMapping,
+    /// A mask that leads to the head, plus 1, and `TAIL_MAPPING` (7.1 on).
+    MaskAndMapping,
+}
+
+/// `TAIL_MAPPING`, without the architecture's offset.
+const TAIL_MAPPING: u64 = 0x400;
+/// `PG_head` from 6.6 on.
+const HEAD_MASK: u64 = 1 << 6;
+/// The page type of HugeTLB from 6.12 on.
+const HUGETLB_MARK: u32 = 0xf400_0000;
+/// The flag `HPG_freed`, kept in `private` of a free huge page.
+const HUGETLB_FREED: u64 = 1 << 3;
+
 /// What a marked page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BootmemUse {
@@ -96,6 +117,8 @@ pub struct PageFormat {
     pub list_poison: [u64; 2],
     /// How pages of the memmap and of node data are marked later.
     pub bootmem_marks: BootmemMarks,
+    /// What tails of gigantic pages look like.
+    pub tail_form: TailForm,
 }
 
 /// What became of a page at the end of a run.
@@ -217,6 +240,33 @@ impl PageFormat {
         self.to_kernel(words)
     }
 
+    /// A page of an unused gigantic page of `pages` (a power of two, naturally aligned),
+    /// once HugeTLB has taken it over without giving back struct pages. The head's form
+    /// is that of 6.12 and later, and its list pointers are given as an empty list's
+    /// (`mm/hugetlb.c: hugetlb_folio_init_vmemmap`, v6.12).
+    pub fn gigantic_image(&self, pfn: Pfn, nid: Nid, zone: ZoneKind, pages: u64) -> PageWords {
+        let mut words = self.image(pfn, nid, zone, PageState::Free);
+        let bytes = pages.max(1).wrapping_mul(STRUCT_PAGE_BYTES);
+        let head = pfn.align_down(pages.max(1));
+        let head_address = self.vmemmap_base.wrapping_add(head.0.wrapping_mul(STRUCT_PAGE_BYTES));
+        words[LRU[0]] = self.kernel_lru_address(pfn);
+        words[LRU[1]] = self.kernel_lru_address(pfn);
+        if head == pfn {
+            words[FLAGS] |= HEAD_MASK;
+            words[COUNTS] = counts(0, HUGETLB_MARK);
+            words[PRIVATE] = HUGETLB_FREED;
+            return self.to_kernel(words);
+        }
+        words[LRU[0]] = match self.tail_form {
+            TailForm::Head | TailForm::HeadAndMapping => head_address + 1,
+            TailForm::MaskAndMapping => (!(bytes - 1)).wrapping_add(1),
+        };
+        if self.tail_form != TailForm::Head {
+            words[MAPPING] = self.list_poison[0] - 0x100 + TAIL_MAPPING;
+        }
+        self.to_kernel(words)
+    }
+
     /// The bit of `PG_private`, which follows `PG_reserved` in every version.
     pub fn private_mask(&self) -> u64 {
         self.reserved_mask << 1
@@ -318,6 +368,20 @@ mod tests {
         assert_eq!(marked(12, BootmemUse::Memmap(0x11)), (0x6000, 0xc, 0x11, 2));
         assert_eq!(marked(18, BootmemUse::Memmap(0x11)), (0x6000, 0, 0x111, 2));
         assert_eq!(marked(18, BootmemUse::NodeData(Nid(1))), (0x6000, 0, 0x13, 2));
+    }
+
+    // Words of captured boots with four pages of 1 GiB.
+    #[test]
+    fn tails_of_gigantic_pages_lead_to_their_head() {
+        let tail = |major, minor| {
+            let f = KernelModel::new(KernelVersion::new(major, minor), Arch::X86_64).page_format();
+            let w = f.gigantic_image(Pfn(0x30_2000), Nid(0), ZoneKind::Normal, 1 << 18);
+            assert_eq!((w[2], w[6]), (0xffff_ea00_0c08_0008, 0xffff_ffff));
+            (w[LRU[0]], w[MAPPING])
+        };
+        assert_eq!(tail(6, 1), (0xffff_ea00_0c00_0001, 0));
+        assert_eq!(tail(6, 18), (0xffff_ea00_0c00_0001, 0xdead_0000_0000_0400));
+        assert_eq!(tail(7, 3), (0xffff_ffff_ff00_0001, 0xdead_0000_0000_0400));
     }
 
     #[test]
