@@ -257,7 +257,8 @@ fn a_node_without_cpus_has_one_thread() {
     assert_eq!(seen, [(0, 4, 4), (7, 0, 1)]);
 }
 
-/// A worked example with real pages: two nodes that end at 66 and 130 GiB. The memmap lies at the top of each node.
+/// A worked example with real pages: two nodes that end at 66 and 130 GiB. The memmap
+/// lies at the top of each node.
 fn two_nodes() -> Split {
     const GIB: u64 = 1 << 18;
     let region = |nid, start, end| MemoryPages { range: PfnRange::new(start, end), nid: Nid(nid) };
