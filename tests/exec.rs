@@ -74,7 +74,9 @@ fn probes_leave_what_their_one_operation_writes() {
 }
 
 /// What different kinds of broken stores would do to one line.
-const BREAKAGES: [(&str, fn(&mut Line)); 5] = [
+type Breakage = (&'static str, fn(&mut Line));
+
+const BREAKAGES: [Breakage; 5] = [
     ("skips a line", |line| spoil(line, [u64::MAX; 8])),
     ("leaves the last word out", |line| line.set_word::<7>(u64::MAX)),
     ("writes one bit too many", |line| line.set_word::<0>(line.word::<0>() ^ 1 << 25)),

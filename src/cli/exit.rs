@@ -8,7 +8,7 @@ use crate::host::budget::BudgetError;
 use crate::host::store::StoreError;
 use crate::kernel::layout::LayoutError;
 use crate::kernel::version::VersionError;
-use crate::machine::input::MachineError;
+use crate::machine::MachineError;
 use crate::study::StudyError;
 use std::io;
 use std::process::ExitCode;

@@ -5,7 +5,7 @@ use super::inputs::MachineArgs;
 use super::output;
 use crate::host::budget::MemoryBudget;
 use crate::machine::Machine;
-use crate::machine::limits::Limits;
+use crate::machine::limits::{self, Limits};
 use crate::report;
 use std::path::Path;
 use std::process::ExitCode;
@@ -52,7 +52,7 @@ fn host_limits(machine: &Machine) -> Result<Option<Limits>, Failure> {
         return Ok(None);
     }
     let root = Path::new("/");
-    let mut limits = Limits::read_cpus(root);
+    let mut limits = limits::read(root);
     let budget = MemoryBudget::read(root)?;
     limits.mem_available_bytes = Some(budget.available_bytes);
     limits.cgroup_limit_bytes = budget.cgroup_limit_bytes;

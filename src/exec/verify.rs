@@ -42,9 +42,9 @@ pub enum Mismatch {
         /// In which copy.
         copy: usize,
         /// What is there.
-        found: PageWords,
+        found: Box<PageWords>,
         /// What should be.
-        expected: PageWords,
+        expected: Box<PageWords>,
     },
     /// A free list is not well formed.
     #[error("free list of node {nid}, zone {zone:?}, order {order}, copy {copy}: {what}")]
@@ -135,6 +135,7 @@ impl Checker<'_> {
             None => Ok(()),
             Some((pfn, found, expected)) => {
                 let nid = spans.first().map_or(0, |s| s.nid.0);
+                let (found, expected) = (Box::new(found), Box::new(expected));
                 Err(Mismatch::Page { pfn, nid, copy, found, expected })
             }
         }

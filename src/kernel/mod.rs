@@ -7,9 +7,17 @@
 //! page, [`buddy`] which block heads the freed pages form. Pure functions; no I/O.
 
 pub mod buddy;
+pub mod cmdline;
+pub mod config;
+pub mod deferral;
+pub mod early;
+pub mod jobs;
 pub mod layout;
 pub mod oracle;
 pub mod padata;
+pub mod page_format;
+pub mod release;
+pub mod rules;
 pub mod struct_page;
 pub mod version;
 

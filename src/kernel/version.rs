@@ -4,6 +4,13 @@
 //! [`KernelModel`] is the table of rules of one version; every other module of
 //! `kernel`, and `plan`, asks it instead of comparing versions.
 
+use super::cmdline::CommandLine;
+use super::config::KernelConfig;
+use super::release::{Backport, Release};
+pub use super::rules::{
+    DeferredWalk, DmesgLine, EarlyCounter, EarlyLimit, EarlyRule, FreeOrder, HelperPlace,
+    HolesRule, ListEnd, SweepOrder, ZeroStyle,
+};
 use super::struct_page::PageFormat;
 use crate::machine::Arch;
 use serde::{Deserialize, Serialize};
@@ -64,50 +71,17 @@ impl fmt::Display for KernelVersion {
     }
 }
 
-/// Who sets the words of a struct page to zero, and with which instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ZeroStyle {
-    /// memblock zeroes the whole memmap on the boot CPU (up to 4.14).
-    ByMemblock,
-    /// `__init_single_page` calls memset, then writes the fields (4.15–5.1).
-    MemsetCall,
-    /// `mm_zero_struct_page` expands to stores that the compiler merges with the
-    /// field writes: nine stores in all (5.2 on).
-    NineStores,
-}
-
-/// In which order a deferred worker initialises and frees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FreeOrder {
-    /// Every block right after it was initialised (up to 4.14, 5.2 on).
-    PerBlock,
-    /// A whole free range, then the same range again (4.15).
-    PerRange,
-    /// The whole node, then the whole node again (4.18–5.1).
-    PerNode,
-}
-
-/// How many pages of a node's last zone are early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EarlyLimit {
-    /// All of them: there is no deferred initialisation.
-    All,
-    /// 2 GiB and what belongs to it in that version.
-    TwoGib,
-    /// One section.
-    OneSection,
-}
-
 /// The rules of one kernel version on one architecture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelModel {
     /// The version.
     pub version: KernelVersion,
+    /// The release whose backports are in, or the version alone.
+    pub release: String,
     /// The architecture.
     pub arch: Arch,
+    /// The configuration.
+    pub config: KernelConfig,
     /// Who zeroes.
     pub zero_style: ZeroStyle,
     /// When a worker frees.
@@ -116,63 +90,224 @@ pub struct KernelModel {
     pub frees_pageblocks: bool,
     /// Whether freeing looks at every page of a block a second time (up to 6.2).
     pub checks_tail_pages: bool,
-    /// How much of a node is early.
+    /// Whether a block larger than a pageblock is cut into pageblocks before it is
+    /// merged again (6.12 on).
+    pub splits_large_blocks: bool,
+    /// How much of a node is early, in brief.
     pub early_limit: EarlyLimit,
+    /// How much of a node is early, exactly.
+    pub early_rule: EarlyRule,
+    /// How long the count of early pages lives.
+    pub early_counter: EarlyCounter,
+    /// In which order the boot CPU sweeps.
+    pub sweep_order: SweepOrder,
+    /// Whether the early walk takes a region's end for the zone's (5.8 to 5.10.4):
+    /// then only a node's last region can be deferred.
+    pub region_bug: bool,
+    /// What becomes of holes.
+    pub holes: HolesRule,
+    /// Whether an allocation may pull deferred sections forward (4.17 on).
+    pub grows_on_demand: bool,
+    /// What the deferred workers walk over.
+    pub walk: DeferredWalk,
+    /// Whether the deferred phase holds a lock with interrupts off (4.17 to 5.7).
+    pub interrupts_off: bool,
+    /// Where freed blocks are put.
+    pub list_end: ListEnd,
     /// Whether a node is initialised by as many threads as it has CPUs.
     pub threads_by_cpus: bool,
     /// Whether a node is one padata job (6.18 on) or one per free range.
     pub one_job_per_node: bool,
+    /// Whether padata cuts the work at all (5.8 on); before, a node has one thread.
+    pub padata: bool,
+    /// Where padata's helpers run.
+    pub helper_place: HelperPlace,
+    /// What the log says afterwards.
+    pub dmesg_line: DmesgLine,
 }
 
 impl KernelModel {
-    /// The mainline rules of `version` on `arch`.
+    /// The mainline rules of `version` on `arch`, as a distribution configures it.
     pub fn new(version: KernelVersion, arch: Arch) -> Self {
+        Self::of(&Release::mainline(version), arch, KernelConfig::distribution(version, arch))
+    }
+
+    /// The rules of a release such as `5.10.0-32-cloud-amd64`, its backports included.
+    ///
+    /// # Errors
+    /// When the text names no version, or one outside the modelled range.
+    pub fn from_release(text: &str, arch: Arch) -> Result<Self, VersionError> {
+        let release: Release = text.parse()?;
+        let config = KernelConfig::distribution(release.version, arch);
+        Ok(Self::of(&release, arch, config))
+    }
+
+    /// The rules of a release in a given configuration.
+    pub fn of(release: &Release, arch: Arch, config: KernelConfig) -> Self {
+        let version = release.version;
         let since = |major, minor| version >= KernelVersion::new(major, minor);
+        let early_rule = early_rule(release, arch, &config);
+        let deferred = early_rule != EarlyRule::All;
+        let padata = since(5, 8);
+        let zone_end = since(5, 11) || release.has(Backport::ZoneEnd);
         Self {
             version,
+            release: release.text.clone(),
             arch,
-            zero_style: match version {
-                _ if since(5, 2) => ZeroStyle::NineStores,
-                _ if since(4, 15) => ZeroStyle::MemsetCall,
-                _ => ZeroStyle::ByMemblock,
-            },
-            free_order: match version {
-                _ if since(5, 2) => FreeOrder::PerBlock,
-                _ if since(4, 17) => FreeOrder::PerNode,
-                _ if since(4, 15) => FreeOrder::PerRange,
-                _ => FreeOrder::PerBlock,
-            },
+            config,
+            zero_style: zero_style(version),
+            free_order: free_order(version),
             frees_pageblocks: since(4, 9) && !since(6, 4),
             checks_tail_pages: !since(6, 3),
-            early_limit: match version {
-                _ if since(4, 17) => EarlyLimit::OneSection,
-                _ if since(4, 2) => EarlyLimit::TwoGib,
-                _ => EarlyLimit::All,
+            splits_large_blocks: since(6, 12),
+            early_limit: in_brief(early_rule),
+            early_rule,
+            early_counter: early_counter(version),
+            sweep_order: sweep_order(version),
+            region_bug: padata && !zone_end,
+            holes: holes(release),
+            grows_on_demand: deferred && since(4, 17),
+            walk: match deferred {
+                false => DeferredWalk::None,
+                true if since(4, 15) => DeferredWalk::FreeRanges,
+                true => DeferredWalk::MemoryRegions,
             },
-            threads_by_cpus: since(6, 11) || (since(5, 8) && arch == Arch::X86_64),
+            interrupts_off: since(4, 17) && !padata && !release.has(Backport::InterruptsOn),
+            list_end: if since(5, 10) { ListEnd::Tail } else { ListEnd::Head },
+            threads_by_cpus: since(6, 11) || (padata && arch == Arch::X86_64),
             one_job_per_node: since(6, 18),
+            padata,
+            helper_place: helper_place(version),
+            dmesg_line: dmesg_line(version, deferred),
         }
     }
 
-    /// How this version's struct page looks in a distribution's configuration
-    /// (`NODES_SHIFT` 10, four zones and `ZONE_DEVICE`, 8192 CPUs).
-    pub fn page_format(&self) -> PageFormat {
-        let since = |major, minor| self.version >= KernelVersion::new(major, minor);
-        let reserved_bit = if since(6, 12) { 13 } else { 12 };
-        let buddy_mark = match self.version {
-            _ if since(6, 12) => 0xf000_0000,
-            _ => !0x80u32,
-        };
-        PageFormat {
-            vmemmap_base: 0xffff_ea00_0000_0000,
-            node_shift: 54,
-            zone_shift: 51,
-            cpupid_mask: 0x0007_ffff_c000_0000,
-            reserved_mask: 1 << reserved_bit,
-            prep_mask: (1 << 22) - 1,
-            buddy_mark,
-            zone_numbers: [0, 1, 2, 3],
+    /// The same release in another configuration.
+    pub fn with_config(&self, config: KernelConfig) -> Self {
+        let release = Release::from_str(&self.release);
+        Self::of(&release.unwrap_or(Release::mainline(self.version)), self.arch, config)
+    }
+
+    /// What a kernel command line changes: `early_page_ext` stops deferral, from 6.1
+    /// on and with `CONFIG_PAGE_EXTENSION`. The other options change the machine.
+    pub fn with_command_line(&self, line: &CommandLine) -> Self {
+        let honoured = self.version >= KernelVersion::new(6, 1) && self.config.page_extension;
+        let mut model = self.clone();
+        if line.early_page_ext && honoured {
+            model.early_rule = EarlyRule::All;
+            model.early_limit = EarlyLimit::All;
+            model.walk = DeferredWalk::None;
+            model.grows_on_demand = false;
+            model.dmesg_line = DmesgLine::None;
         }
+        model
+    }
+
+    /// The largest block of pages that is freed at once (`deferred_free_pages`); ragged
+    /// ends go page by page.
+    pub fn free_unit_pages(&self, max_order_pages: u64, pageblock_pages: u64) -> u64 {
+        if self.frees_pageblocks { pageblock_pages } else { max_order_pages }
+    }
+
+    /// How this version's struct page looks in this configuration.
+    pub fn page_format(&self) -> PageFormat {
+        super::page_format::of(self)
+    }
+}
+
+fn early_rule(release: &Release, arch: Arch, config: &KernelConfig) -> EarlyRule {
+    let since = |major, minor| release.version >= KernelVersion::new(major, minor);
+    if !config.deferred_struct_page_init || !may_defer(release.version, arch) {
+        return EarlyRule::All;
+    }
+    match release.version {
+        _ if since(5, 0) => EarlyRule::Section,
+        _ if since(4, 17) => EarlyRule::SectionWithinSpan,
+        _ if since(4, 13) || release.has(Backport::ReservedInLimit) => EarlyRule::WithReserved,
+        _ if since(4, 12) => EarlyRule::WithReservedMixup,
+        _ if since(4, 7) => EarlyRule::TwoGibOrShare,
+        _ => EarlyRule::TwoGib,
+    }
+}
+
+/// Whether `CONFIG_DEFERRED_STRUCT_PAGE_INIT` can be set (`mm/Kconfig` and, up to
+/// 4.17, `ARCH_SUPPORTS_DEFERRED_STRUCT_PAGE_INIT`).
+fn may_defer(version: KernelVersion, arch: Arch) -> bool {
+    let since = |major, minor| version >= KernelVersion::new(major, minor);
+    match arch {
+        Arch::X86_64 => since(4, 2),
+        Arch::Ppc64 => since(4, 7),
+        Arch::S390x => since(4, 12),
+        Arch::Arm64 | Arch::Riscv64 | Arch::Sparc64 => since(4, 18),
+    }
+}
+
+fn in_brief(rule: EarlyRule) -> EarlyLimit {
+    match rule {
+        EarlyRule::All => EarlyLimit::All,
+        EarlyRule::Section | EarlyRule::SectionWithinSpan => EarlyLimit::OneSection,
+        _ => EarlyLimit::TwoGib,
+    }
+}
+
+fn zero_style(version: KernelVersion) -> ZeroStyle {
+    match version {
+        v if v >= KernelVersion::new(5, 2) => ZeroStyle::NineStores,
+        v if v >= KernelVersion::new(4, 15) => ZeroStyle::MemsetCall,
+        _ => ZeroStyle::ByMemblock,
+    }
+}
+
+fn free_order(version: KernelVersion) -> FreeOrder {
+    match version {
+        v if v >= KernelVersion::new(5, 2) => FreeOrder::PerBlock,
+        v if v >= KernelVersion::new(4, 17) => FreeOrder::PerNode,
+        v if v >= KernelVersion::new(4, 15) => FreeOrder::PerRange,
+        _ => FreeOrder::PerBlock,
+    }
+}
+
+fn early_counter(version: KernelVersion) -> EarlyCounter {
+    match version {
+        v if v >= KernelVersion::new(6, 9) => EarlyCounter::StaticHighest,
+        v if v >= KernelVersion::new(4, 20) => EarlyCounter::Static,
+        _ => EarlyCounter::PerZone,
+    }
+}
+
+fn sweep_order(version: KernelVersion) -> SweepOrder {
+    match version {
+        v if v >= KernelVersion::new(5, 12) => SweepOrder::Regions,
+        v if v >= KernelVersion::new(5, 8) => SweepOrder::ZoneRegions,
+        _ => SweepOrder::Zones,
+    }
+}
+
+fn holes(release: &Release) -> HolesRule {
+    let since = |major, minor| release.version >= KernelVersion::new(major, minor);
+    match release.version {
+        _ if since(5, 12) || release.has(Backport::NeighbourHoles) => HolesRule::Neighbour,
+        _ if since(5, 7) => HolesRule::NodeZero,
+        _ if since(4, 20) => HolesRule::Zeroed,
+        _ if since(4, 15) => HolesRule::ReservedZeroed,
+        _ => HolesRule::Untouched,
+    }
+}
+
+fn helper_place(version: KernelVersion) -> HelperPlace {
+    match version {
+        v if v >= KernelVersion::new(7, 1) => HelperPlace::CacheShard,
+        v if v >= KernelVersion::new(6, 6) => HelperPlace::Cache,
+        v if v >= KernelVersion::new(5, 8) => HelperPlace::Node,
+        _ => HelperPlace::None,
+    }
+}
+
+fn dmesg_line(version: KernelVersion, deferred: bool) -> DmesgLine {
+    match version {
+        _ if !deferred => DmesgLine::None,
+        v if v >= KernelVersion::new(5, 8) => DmesgLine::TimeOnly,
+        _ => DmesgLine::WithPages,
     }
 }
 
@@ -196,5 +331,79 @@ mod tests {
         assert!(!at(5, 7).threads_by_cpus && at(5, 8).threads_by_cpus);
         assert!(!KernelModel::new(KernelVersion::new(6, 8), Arch::Arm64).threads_by_cpus);
         assert!(at(6, 1).frees_pageblocks && !at(6, 4).frees_pageblocks);
+    }
+
+    #[test]
+    fn the_early_limit_took_six_forms() {
+        let at = |a, b| KernelModel::new(KernelVersion::new(a, b), Arch::X86_64).early_rule;
+        use EarlyRule::*;
+        let table = [
+            ((4, 1), All),
+            ((4, 2), TwoGib),
+            ((4, 9), TwoGibOrShare),
+            ((4, 12), WithReservedMixup),
+            ((4, 14), WithReserved),
+            ((4, 15), WithReserved),
+            ((4, 18), SectionWithinSpan),
+            ((5, 0), Section),
+            ((7, 3), Section),
+        ];
+        for ((a, b), rule) in table {
+            assert_eq!(at(a, b), rule, "{a}.{b}");
+        }
+        let stable = KernelModel::from_release("4.4.155", Arch::X86_64).unwrap();
+        assert_eq!(stable.early_rule, WithReserved);
+    }
+
+    #[test]
+    fn a_release_brings_its_backports() {
+        let mainline = KernelModel::new(KernelVersion::new(5, 10), Arch::X86_64);
+        assert!(mainline.region_bug && mainline.holes == HolesRule::NodeZero);
+        let debian = KernelModel::from_release("5.10.0-32-cloud-amd64", Arch::X86_64).unwrap();
+        assert!(!debian.region_bug && debian.holes == HolesRule::Neighbour);
+        assert_eq!(debian.version, KernelVersion::new(5, 10));
+        let stable = KernelModel::from_release("5.4.286", Arch::X86_64).unwrap();
+        assert!(!stable.interrupts_off);
+        assert!(KernelModel::new(KernelVersion::new(5, 4), Arch::X86_64).interrupts_off);
+    }
+
+    #[test]
+    fn a_configuration_or_command_line_can_switch_deferral_off() {
+        let model = KernelModel::new(KernelVersion::new(6, 1), Arch::X86_64);
+        let mut config = model.config.clone();
+        config.deferred_struct_page_init = false;
+        let off = model.with_config(config);
+        assert_eq!((off.early_limit, off.walk), (EarlyLimit::All, DeferredWalk::None));
+        let line: CommandLine = "early_page_ext".parse().unwrap();
+        let ext = model.with_command_line(&line);
+        assert_eq!((ext.early_rule, ext.dmesg_line), (EarlyRule::All, DmesgLine::None));
+        let older = KernelModel::new(KernelVersion::new(5, 10), Arch::X86_64);
+        assert_eq!(older.with_command_line(&line), older);
+    }
+
+    #[test]
+    fn the_log_line_lost_its_pages_when_padata_came() {
+        let line = |a, b| KernelModel::new(KernelVersion::new(a, b), Arch::X86_64).dmesg_line;
+        let text = |a, b| line(a, b).text(crate::pfn::Nid(1), 7, 12);
+        assert_eq!(text(4, 1), None);
+        assert_eq!(text(5, 7).unwrap(), "node 1 initialised, 7 pages in 12ms");
+        assert_eq!(text(5, 8).unwrap(), "node 1 deferred pages initialised in 12ms");
+    }
+
+    #[test]
+    fn pageblocks_were_the_unit_of_freeing_for_a_while() {
+        let unit = |a, b| {
+            KernelModel::new(KernelVersion::new(a, b), Arch::X86_64).free_unit_pages(1024, 512)
+        };
+        assert_eq!((unit(4, 4), unit(4, 9), unit(6, 1), unit(6, 4)), (1024, 512, 512, 1024));
+    }
+
+    #[test]
+    fn architectures_got_deferral_one_by_one() {
+        let at = |a, b, arch| KernelModel::new(KernelVersion::new(a, b), arch).early_limit;
+        assert_eq!(at(4, 4, Arch::Ppc64), EarlyLimit::All);
+        assert_eq!(at(4, 9, Arch::Ppc64), EarlyLimit::TwoGib);
+        assert_eq!(at(4, 14, Arch::Arm64), EarlyLimit::All);
+        assert_eq!(at(6, 12, Arch::Arm64), EarlyLimit::OneSection);
     }
 }

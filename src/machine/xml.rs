@@ -257,7 +257,8 @@ mod tests {
 
     const SMALL: &str = "<?xml version=\"1.0\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n\
         <topology version=\"3.0\">\n <object type='Machine'>\n  <info name=\"OSRelease\" \
-        value=\"6.1\"/>\n </object>\n <info name=\"Architecture\" value=\"aarch64\"/>\n</topology>\n";
+        value=\"6.1\"/>\n </object>\n <info name=\"Architecture\" value=\"aarch64\"/>\n\
+        </topology>\n";
 
     fn problem(text: &str) -> (usize, String) {
         let error = scan(text).unwrap_err();

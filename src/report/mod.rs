@@ -1,5 +1,9 @@
-//! Results as bytes: tables for people and JSON for programs. Pure functions.
+//! Turning results into bytes; pure, no printing.
 //!
-//! [`machine`] shows a machine. `cli` prints what these functions return.
+//! [`compare`] is the table of a record, [`strategies`] the list of strategies and
+//! stores, [`machine`] a machine for people and as JSON. `cli` prints what these
+//! return.
 
+pub mod compare;
 pub mod machine;
+pub mod strategies;

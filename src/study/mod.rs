@@ -19,7 +19,7 @@ use crate::exec::ExecError;
 use crate::exec::verify::Mismatch;
 use crate::host::store::StoreError;
 use crate::kernel::layout::LayoutError;
-use crate::machine::input::MachineError;
+use crate::machine::MachineError;
 use crate::plan::window::TooSmall;
 use crate::units::Bytes;
 

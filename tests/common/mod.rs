@@ -17,7 +17,7 @@ const MIB: u64 = 1 << 20;
 /// node 0   [4K, 636K)  [1M, 300M + 12K)        [4G, 4G + 200M)
 /// node 1                                                        [5G + 8K, 5G + 400M - 4K)
 /// ```
-pub fn ragged_machine() -> Machine {
+pub(crate) fn ragged_machine() -> Machine {
     let high = 4 << 30;
     let memory = [
         vec![
@@ -58,7 +58,7 @@ pub fn ragged_machine() -> Machine {
 }
 
 /// The layout of the ragged machine under one kernel version, with `threads` per node.
-pub fn ragged_layout(version: KernelVersion, threads: u32) -> Layout {
+pub(crate) fn ragged_layout(version: KernelVersion, threads: u32) -> Layout {
     let machine = ragged_machine();
     let model = KernelModel::new(version, machine.arch);
     let mut layout = layout(&machine, &model).expect("the machine has memory");
@@ -69,7 +69,7 @@ pub fn ragged_layout(version: KernelVersion, threads: u32) -> Layout {
 }
 
 /// Memory for all pages of a layout on the first node of this host that has CPUs.
-pub fn memory_for(layout: &Layout, topo: &HostTopology, copies: usize) -> Memory {
+pub(crate) fn memory_for(layout: &Layout, topo: &HostTopology, copies: usize) -> Memory {
     let host = topo.nodes().into_iter().find(|n| !n.cpus.is_empty()).expect("a node with CPUs");
     let nodes = layout.nodes.iter().zip(0..).map(|(node, round)| {
         let (host_nid, cpus) = (host.nid, host.cpus.clone());
