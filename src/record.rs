@@ -168,6 +168,8 @@ pub struct Execution {
     pub placement: Vec<Placement>,
     /// Which host node and CPUs stood for which node.
     pub mapping: Vec<MappingFacts>,
+    /// How many times as fast as other data zeroes are written past the caches.
+    pub zero_advantage: Option<f64>,
     /// The share of workers' time outside page operations, median over all runs.
     pub overhead_share: Option<f64>,
 }

@@ -14,7 +14,7 @@ pub mod team;
 pub mod verify;
 
 pub use memory::{Mapping, Memory};
-pub use phase::{PhaseTime, RunTimes, WorkerSpan, run};
+pub use phase::{PhaseTime, RunTimes, WorkerSpan, run, zero_advantage};
 
 use crate::host::HostError;
 use crate::host::store::{StoreError, StoreKind};

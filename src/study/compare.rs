@@ -8,7 +8,7 @@ use super::setup::{BufferPlan, check_nodes, map_nodes, plan_buffer, set_threads}
 use super::{StudyError, figures, scale};
 use crate::exec::memory::FirstTouch;
 use crate::exec::verify::{Expect, verify};
-use crate::exec::{Mapping, Memory, RunTimes, Stop, run};
+use crate::exec::{Mapping, Memory, RunTimes, Stop, run, zero_advantage};
 use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
 use crate::host::node_memory::node_available_bytes;
@@ -23,6 +23,8 @@ use crate::record::{
     COMPARE_SCHEMA, Execution, HostFacts, MachineFacts, MappingFacts, NodeFacts, Record, Tool,
 };
 use crate::stats::{Rng, median};
+use crate::units::Bytes;
+use crate::warning::Warning;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -113,6 +115,9 @@ pub fn compare(
             record.execution.huge_page_bytes = study.memory.huge_page_bytes();
             record.warnings.extend(touch.warnings);
             record.warnings.extend(no_huge_pages(&record.execution));
+            let advantage = zero_advantage(&mut study.memory, &host.topo, &host.clock)?;
+            record.execution.zero_advantage = Some(advantage);
+            record.warnings.extend(zeroes_faster(advantage));
             study.rounds()?
         }
         Err(StudyError::Exec(error)) if error.is_interrupt() => Vec::new(),
@@ -209,15 +214,28 @@ impl Study<'_> {
     }
 }
 
-fn no_huge_pages(execution: &Execution) -> Option<crate::warning::Warning> {
+/// Above this, zeroing passes look clearly cheaper than any other stores.
+const NOTABLE_ADVANTAGE: f64 = 1.25;
+
+fn zeroes_faster(advantage: f64) -> Option<Warning> {
+    (advantage > NOTABLE_ADVANTAGE).then(|| {
+        Warning::new(
+            "zeroes-faster",
+            format!("this processor writes zeroes {advantage:.1} times as fast as other data"),
+            "strategies that zero in a pass of its own cost less here than on other processors",
+        )
+    })
+}
+
+fn no_huge_pages(execution: &Execution) -> Option<Warning> {
     let huge = execution.huge_page_bytes?;
     (huge.saturating_mul(10) < execution.buffer_bytes.saturating_mul(9)).then(|| {
-        crate::warning::Warning::new(
+        Warning::new(
             "no-huge-pages",
             format!(
                 "only {} of the buffer's {} lie in 2 MiB pages",
-                crate::units::Bytes(huge),
-                crate::units::Bytes(execution.buffer_bytes)
+                Bytes(huge),
+                Bytes(execution.buffer_bytes)
             ),
             "allow them in /sys/kernel/mm/transparent_hugepage/enabled (madvise or always); \
              times include more TLB misses than a kernel's direct map has",
