@@ -203,6 +203,7 @@ impl Study<'_> {
             samples,
             copies: self.memory.copies as u64,
             seed: self.options.seed,
+            took_turns: !machine.is_this_host,
         };
         record.points = drawn.points();
         record.ratios = drawn.ratios(&record.baseline);
