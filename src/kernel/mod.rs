@@ -8,6 +8,7 @@
 
 pub mod buddy;
 pub mod layout;
+pub mod memblock;
 pub mod padata;
 pub mod struct_page;
 pub mod version;
