@@ -138,6 +138,13 @@ impl Memblock {
         self.reserved.assume_doubled();
     }
 
+    /// Sets both arrays back to these many places, memory's first, after a state was
+    /// copied in; [`Self::allow_resize`] then doubles them as often as needed.
+    pub(super) fn shrink_arrays(&mut self, (memory, reserved): (usize, usize)) {
+        self.memory.set_places(memory);
+        self.reserved.set_places(reserved);
+    }
+
     /// `memblock_add_node`.
     ///
     /// # Errors

@@ -9,9 +9,14 @@
 pub mod buddy;
 pub mod layout;
 pub mod memblock;
+pub mod memory_map;
 pub mod padata;
+pub mod place;
+pub mod sparse;
+pub mod sparse_rules;
 pub mod struct_page;
 pub mod version;
+pub mod zones;
 
 pub use layout::{Layout, layout};
 pub use version::{KernelModel, KernelVersion};

@@ -6,6 +6,8 @@
 //! them an argument means. [`limits`] says how much of this host may be used.
 //! `kernel` turns a machine into a layout; `host` (the layer) binds and pins.
 
+pub mod facts;
+
 use crate::pfn::{Nid, PhysRange};
 use crate::warning::{Origin, Warning};
 use serde::{Deserialize, Serialize};

@@ -39,6 +39,10 @@ impl RegionArray {
         Self { regions: RegionSet::default(), places: places.max(1), lies_at: None }
     }
 
+    pub(super) fn set_places(&mut self, places: usize) {
+        self.places = places.max(1);
+    }
+
     /// No insertion adds more pieces than there are regions plus one. This is the
     /// quick path of `memblock_add_range`, and gives the same answer as counting.
     pub(super) fn has_room_for_any_insert(&self) -> bool {

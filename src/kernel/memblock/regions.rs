@@ -133,7 +133,9 @@ impl RegionSet {
             .then(|| self.by_end.range((Excluded(range.start), Excluded(range.end))).rev())
             .into_iter()
             .flatten();
-        top.filter(|r| r.start < range.end).into_iter().chain(lower.map(|(_, r)| r))
+        top.filter(|r| r.start < range.end && !range.is_empty())
+            .into_iter()
+            .chain(lower.map(|(_, r)| r))
     }
 
     /// The parts of `range` that no region covers, descending.

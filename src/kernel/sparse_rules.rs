@@ -1,0 +1,440 @@
+//! What one kernel release, built and started in one way, does in `sparse_init`.
+//!
+//! [`KernelConfig`] is what the model must know of the configuration, the command line
+//! and the processor; [`ReleaseRules`] are the consequences, computed once. The
+//! release *text* matters beside the version, because distributions carry changes back:
+//! Debian's 5.10 and 6.1 have the larger usage map of 6.8. [`super::sparse`],
+//! [`super::zones`] and [`super::memblock`] ask these rules and never compare versions.
+
+mod config;
+
+pub use config::KernelConfig;
+
+use super::memblock::{ALLOC_ACCESSIBLE, ALLOC_NOLEAKTRACE, MemblockRules};
+use super::version::{KernelVersion, VersionError};
+use crate::machine::Arch;
+
+/// The rules of one release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseRules {
+    /// The version that the release text names.
+    pub version: KernelVersion,
+    /// The architecture.
+    pub arch: Arch,
+    /// The base page size in bytes.
+    pub page_bytes: u64,
+    /// `sizeof(struct page)`.
+    pub struct_page_bytes: u64,
+    /// What was asked for, as given.
+    pub config: KernelConfig,
+    /// The allocator's rules.
+    pub memblock: MemblockRules,
+    /// A section has 2 to this power bytes (`SECTION_SIZE_BITS`).
+    pub section_bits: u32,
+    /// Physical addresses are below 2 to this power (`MAX_PHYSMEM_BITS`).
+    pub physmem_bits: u32,
+    /// `sizeof(struct mem_section)`.
+    pub mem_section_bytes: u64,
+    /// From 4.15 on the first level of the section table is allocated.
+    pub root_array_is_allocated: bool,
+    /// Bytes of a section's usage map: pageblock flags and, later, more.
+    pub usage_bytes: u64,
+    /// Usage maps are placed in the section of the node's `pglist_data`
+    /// (`CONFIG_MEMORY_HOTREMOVE`, up to 6.19).
+    pub usage_near_pgdat: bool,
+    /// How memory for the memmap is asked for.
+    pub buffer: BufferRule,
+    /// How a section's piece of the memmap is mapped.
+    pub populate: Populate,
+    /// What one entry of a PMD table maps (`PMD_SIZE`).
+    pub pmd_bytes: u64,
+    /// Page tables that `vmemmap_populate` allocates, from the top; the last level
+    /// is needed only for base pages.
+    pub tables: Vec<TableLevel>,
+    /// The virtual address of the struct page of pfn 0.
+    pub vmemmap_base: u64,
+    /// The upper limit in requests for the memmap: 0, from 6.17 on 1.
+    pub memmap_max_addr: u64,
+    /// Names of the functions that memblock prints as callers.
+    pub callers: Callers,
+}
+
+/// How the memory for the memmap is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BufferRule {
+    /// Up to 4.18 on x86_64: one block per run of sections, PMD aligned.
+    PerRun,
+    /// Up to 4.18 elsewhere, and from 7.2 on: piece by piece.
+    None,
+    /// 4.19 to 7.1, `sparse_buffer_init`.
+    SparseBuffer {
+        /// From 5.7 on: on the node or not at all, aligned to a section's memmap.
+        /// Before: page aligned, on any node if need be.
+        exact: bool,
+        /// From 5.4 on bytes skipped for alignment are given back; before they leak.
+        frees_skipped: bool,
+    },
+}
+
+/// How a section's piece of the memmap is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Populate {
+    /// PMD mappings, base pages where no memory for one is to be had
+    /// (`vmemmap_populate_hugepages`).
+    HugePages,
+    /// Base pages (`vmemmap_populate_basepages`).
+    BasePages,
+    /// ppc64 radix: 2 MiB blocks.
+    PpcRadix {
+        /// Up to 6.5 each block is entered in a list, and tables come after the block.
+        keeps_list: bool,
+    },
+    /// ppc64 hash: blocks of this many bytes, each entered in a list.
+    PpcHash {
+        /// The page size of the vmemmap in bytes: 16 MiB, 64 KiB or 4 KiB.
+        block_bytes: u64,
+    },
+    /// s390: 1 MiB segments with EDAT1, else base pages.
+    S390 {
+        /// The processor has EDAT1.
+        segments: bool,
+        /// 6.12 takes pieces from the sparse buffer; 6.1 and 7.2 do not.
+        from_buffer: bool,
+    },
+    /// sparc64: 8 MiB blocks, past the buffer.
+    Sparc,
+}
+
+/// A level of page tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableLevel {
+    /// How many bytes of the vmemmap one table covers.
+    pub covers_bytes: u64,
+    /// The size of a table, and its alignment.
+    pub table_bytes: u64,
+}
+
+/// Callers as `memblock=debug` prints them.
+///
+/// They depend on what the compiler inlined; names were seen in Debian's kernels,
+/// except `block` on x86_64 up to 7.1, which no captured boot shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Callers {
+    /// The root array.
+    pub root: &'static str,
+    /// A usage map.
+    pub usage: &'static str,
+    /// The buffer.
+    pub buffer: &'static str,
+    /// A page table.
+    pub table: &'static str,
+    /// A single piece of the memmap.
+    pub block: &'static str,
+}
+
+impl ReleaseRules {
+    /// The rules of the kernel named by `release`, for example `6.12` or
+    /// `5.10.0-32-cloud-amd64`.
+    ///
+    /// # Errors
+    /// When `release` names no version from 4.1 to 7.3.
+    pub fn new(
+        release: &str,
+        arch: Arch,
+        page_bytes: u64,
+        config: KernelConfig,
+    ) -> Result<Self, VersionError> {
+        let version: KernelVersion = release.parse()?;
+        let section_bits = config.section_bits.unwrap_or(section_bits(version, arch, page_bytes));
+        let by_hotremove = config.memory_hotremove && !since(version, 7, 0);
+        Ok(Self {
+            version,
+            arch,
+            page_bytes,
+            struct_page_bytes: config.struct_page_bytes,
+            memblock: memblock_rules(version, arch, page_bytes, &config),
+            section_bits,
+            physmem_bits: config.physmem_bits.unwrap_or(physmem_bits(version, arch, &config)),
+            mem_section_bytes: config.mem_section_bytes.unwrap_or(if config.page_extension {
+                32
+            } else {
+                16
+            }),
+            root_array_is_allocated: since(version, 4, 15),
+            usage_bytes: usage_bytes(release, version, arch, page_bytes, section_bits, &config),
+            usage_near_pgdat: by_hotremove,
+            buffer: buffer_rule(version, arch),
+            populate: populate(version, arch, page_bytes, &config),
+            pmd_bytes: pmd_bytes(arch, page_bytes, &config),
+            tables: tables(arch, page_bytes, &config),
+            vmemmap_base: config.vmemmap_base.unwrap_or(vmemmap_base(version, arch, &config)),
+            memmap_max_addr: if since(version, 6, 17) {
+                ALLOC_NOLEAKTRACE
+            } else {
+                ALLOC_ACCESSIBLE
+            },
+            callers: callers(version, arch),
+            config,
+        })
+    }
+
+    /// Bytes of a section.
+    pub fn section_bytes(&self) -> u64 {
+        1 << self.section_bits
+    }
+
+    /// Pages of a section (`PAGES_PER_SECTION`).
+    pub fn pages_per_section(&self) -> u64 {
+        self.section_bytes() / self.page_bytes
+    }
+
+    /// Bytes of a section's memmap.
+    pub fn section_memmap_bytes(&self) -> u64 {
+        self.pages_per_section() * self.struct_page_bytes
+    }
+
+    /// The same as the buffer counts it, in whole PMDs (`section_map_size`).
+    pub fn section_map_size(&self) -> u64 {
+        self.section_memmap_bytes().next_multiple_of(self.pmd_bytes)
+    }
+
+    /// Pages of the largest buddy block (`MAX_ORDER_NR_PAGES`).
+    pub fn max_order_pages(&self) -> u64 {
+        1 << self.config.max_order
+    }
+
+    /// The lowest address that the kernel wants its memmap at, `__pa(MAX_DMA_ADDRESS)`.
+    /// `dram_start` is the lowest byte of memory.
+    pub fn memmap_min_addr(&self, dram_start: u64) -> u64 {
+        match self.arch {
+            Arch::X86_64 => 16 << 20,
+            // The linear map starts at this physical address; kernels built for 52-bit
+            // addresses on a 48-bit processor have an address far above all memory here.
+            Arch::Arm64 => self.config.phys_offset.unwrap_or(dram_start & !((1 << 30) - 1)),
+            Arch::Riscv64 => dram_start,
+            Arch::S390x => 2 << 30,
+            // MAX_DMA_ADDRESS is ~0, so that the first attempt finds an empty window.
+            Arch::Ppc64 => u64::MAX >> 4,
+            Arch::Sparc64 => u64::MAX,
+        }
+    }
+}
+
+pub(super) fn since(version: KernelVersion, major: u32, minor: u32) -> bool {
+    version >= KernelVersion::new(major, minor)
+}
+
+fn memblock_rules(
+    version: KernelVersion,
+    arch: Arch,
+    page_bytes: u64,
+    config: &KernelConfig,
+) -> MemblockRules {
+    let places = usize::try_from(config.nr_cpus).unwrap_or(usize::MAX / 2).min(1 << 16);
+    let newer_arm64 = arch == Arch::Arm64 && since(version, 6, 1);
+    MemblockRules {
+        page_bytes,
+        smp_cache_bytes: smp_cache_bytes(arch),
+        drops_min_addr_first: !since(version, 5, 2),
+        reserved_carry_nid: since(version, 6, 17),
+        bottom_up_floor: None,
+        movable_node: config.movable_node,
+        memory_places: if newer_arm64 { 1024 } else { 128 },
+        reserved_places: if newer_arm64 { 128 + places + 1 } else { 128 },
+    }
+}
+
+fn smp_cache_bytes(arch: Arch) -> u64 {
+    match arch {
+        Arch::S390x => 256,
+        Arch::Ppc64 => 128,
+        _ => 64,
+    }
+}
+
+/// `SECTION_SIZE_BITS` of each `sparsemem.h`.
+fn section_bits(version: KernelVersion, arch: Arch, page_bytes: u64) -> u32 {
+    match arch {
+        Arch::X86_64 | Arch::Riscv64 => 27,
+        Arch::Arm64 if !since(version, 5, 12) => 30,
+        Arch::Arm64 if page_bytes == 65536 => 29,
+        Arch::Arm64 => 27,
+        Arch::Ppc64 => 24,
+        Arch::S390x if since(version, 6, 14) => 27,
+        Arch::S390x => 28,
+        Arch::Sparc64 => 30,
+    }
+}
+
+/// `MAX_PHYSMEM_BITS`.
+fn physmem_bits(version: KernelVersion, arch: Arch, config: &KernelConfig) -> u32 {
+    match arch {
+        Arch::X86_64 if config.five_level_paging => 52,
+        Arch::X86_64 | Arch::S390x => 46,
+        Arch::Arm64 => 48,
+        Arch::Ppc64 if since(version, 4, 20) => 51,
+        Arch::Ppc64 => 46,
+        Arch::Riscv64 => 56,
+        Arch::Sparc64 => 53,
+    }
+}
+
+/// `struct mem_section_usage` of one section; before 5.3 its pageblock flags alone.
+fn usage_bytes(
+    release: &str,
+    version: KernelVersion,
+    arch: Arch,
+    page_bytes: u64,
+    section_bits: u32,
+    config: &KernelConfig,
+) -> u64 {
+    let section_bytes = 1u64 << section_bits;
+    let pageblock_bytes = match arch {
+        Arch::S390x => 1 << 20,
+        Arch::Sparc64 => 8 << 20,
+        Arch::Arm64 if page_bytes == 16384 => 32 << 20,
+        Arch::Arm64 if page_bytes == 65536 => 512 << 20,
+        _ => 2 << 20,
+    };
+    let blocks: u64 = (section_bytes / pageblock_bytes).max(1);
+    let bits_per_block = if since(version, 6, 17) && config.memory_isolation { 8 } else { 4 };
+    let words = |bits: u64| bits.div_ceil(64) * 8;
+    let subsection_map = if since(version, 5, 3) { words(section_bytes >> 21) } else { 0 };
+    let rcu_head = if usage_has_rcu_head(release, version) { 16 } else { 0 };
+    words(blocks * bits_per_block) + subsection_map + rcu_head
+}
+
+/// 6.8 added an `rcu_head`; maintained 5.10, 5.15, 6.1, 6.6 and 6.7 got it too, from
+/// the releases below on. Debian counts its builds behind `x.y.0-` instead.
+fn usage_has_rcu_head(release: &str, version: KernelVersion) -> bool {
+    let since_patch = match (version.major, version.minor) {
+        (5, 10) => 210,
+        (5, 15) => 149,
+        (6, 1) => 76,
+        (6, 6) => 15,
+        (6, 7) => 3,
+        _ => return since(version, 6, 8),
+    };
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>).skip(2);
+    let patch = numbers.next().and_then(Result::ok).unwrap_or(0);
+    let build = numbers.next().and_then(Result::ok).unwrap_or(0);
+    let debian_build = match (version.major, version.minor) {
+        (5, 10) => 29,
+        (6, 1) => 18,
+        _ => u32::MAX,
+    };
+    patch >= since_patch || (patch == 0 && release.contains(".0-") && build >= debian_build)
+}
+
+fn buffer_rule(version: KernelVersion, arch: Arch) -> BufferRule {
+    match version {
+        v if since(v, 7, 2) => BufferRule::None,
+        v if since(v, 4, 19) => {
+            BufferRule::SparseBuffer { exact: since(v, 5, 7), frees_skipped: since(v, 5, 4) }
+        }
+        _ if arch == Arch::X86_64 => BufferRule::PerRun,
+        _ => BufferRule::None,
+    }
+}
+
+fn populate(
+    version: KernelVersion,
+    arch: Arch,
+    page_bytes: u64,
+    config: &KernelConfig,
+) -> Populate {
+    match arch {
+        Arch::X86_64 => Populate::HugePages,
+        Arch::Arm64 if page_bytes == 4096 => Populate::HugePages,
+        Arch::Riscv64 if since(version, 6, 7) => Populate::HugePages,
+        Arch::Arm64 | Arch::Riscv64 => Populate::BasePages,
+        Arch::Ppc64 if config.hash_mmu => {
+            Populate::PpcHash { block_bytes: config.hash_vmemmap_bytes }
+        }
+        Arch::Ppc64 => Populate::PpcRadix { keeps_list: !since(version, 6, 6) },
+        Arch::S390x => Populate::S390 {
+            segments: config.s390_edat1,
+            from_buffer: since(version, 6, 4) && !since(version, 7, 2),
+        },
+        Arch::Sparc64 => Populate::Sparc,
+    }
+}
+
+fn pmd_bytes(arch: Arch, page_bytes: u64, config: &KernelConfig) -> u64 {
+    match arch {
+        Arch::Arm64 if page_bytes == 16384 => 32 << 20,
+        Arch::Arm64 if page_bytes == 65536 => 512 << 20,
+        Arch::Ppc64 if config.hash_mmu && page_bytes == 65536 => 16 << 20,
+        Arch::S390x => 1 << 20,
+        Arch::Sparc64 => 8 << 20,
+        _ => 2 << 20,
+    }
+}
+
+/// Levels above these exist already when `sparse_init` runs, because the kernel
+/// image or the direct map shares them.
+fn tables(arch: Arch, page_bytes: u64, config: &KernelConfig) -> Vec<TableLevel> {
+    let (shifts, table_bytes): (&[u32], u64) = match (arch, page_bytes) {
+        (Arch::Arm64, 16384) => (&[36, 25], 16384),
+        (Arch::Arm64, 65536) => (&[42, 29], 65536),
+        (Arch::Ppc64, _) => (&[39, 30], page_bytes),
+        (Arch::Sparc64, _) => (&[43, 33], page_bytes),
+        (Arch::S390x, _) => (&[31, 20], 4096),
+        _ => match config.table_levels(arch) {
+            5 => (&[48, 39, 30, 21], 4096),
+            3 => (&[30, 21], 4096),
+            _ => (&[39, 30, 21], 4096),
+        },
+    };
+    let level = |&shift: &u32| TableLevel {
+        covers_bytes: 1 << shift,
+        table_bytes: if arch == Arch::S390x && shift == 31 { 16384 } else { table_bytes },
+    };
+    shifts.iter().map(level).collect()
+}
+
+/// Where the memmap starts when nothing says so; only alignment to tables matters.
+fn vmemmap_base(version: KernelVersion, arch: Arch, config: &KernelConfig) -> u64 {
+    match arch {
+        Arch::X86_64 if config.five_level_paging => 0xffd4_0000_0000_0000,
+        Arch::X86_64 => 0xffff_ea00_0000_0000,
+        Arch::Arm64 if since(version, 6, 12) => 0xffff_fdff_c000_0000,
+        Arch::Arm64 => 0xffff_fc00_0000_0000,
+        Arch::Ppc64 if since(version, 5, 2) => 0xc00c_0000_0000_0000,
+        Arch::Ppc64 => 0xf000_0000_0000_0000,
+        Arch::Riscv64 => 0xff1c_0000_0000_0000,
+        Arch::S390x => 0x372_0000_0000,
+        Arch::Sparc64 => 0x0000_0fc0_0000_0000,
+    }
+}
+
+fn callers(version: KernelVersion, arch: Arch) -> Callers {
+    let x86 = arch == Arch::X86_64;
+    let early = if since(version, 7, 1) { "memmap_alloc" } else { "__earlyonly_bootmem_alloc" };
+    Callers {
+        root: match version {
+            v if since(v, 6, 17) => "__memblock_alloc_or_panic",
+            v if since(v, 5, 9) => "sparse_init",
+            _ => "memory_present",
+        },
+        usage: if since(version, 4, 19) {
+            "sparse_init_nid"
+        } else {
+            "sparse_early_usemaps_alloc_node"
+        },
+        buffer: match version {
+            v if !since(v, 4, 19) => "sparse_mem_maps_populate_node",
+            v if x86 || !since(v, 5, 15) => "sparse_init_nid",
+            _ => "memmap_alloc",
+        },
+        table: match arch {
+            Arch::X86_64 => "vmemmap_alloc_block_zero",
+            _ => early,
+        },
+        block: match version {
+            v if x86 && since(v, 7, 2) => "vmemmap_populate_hugepages",
+            _ if x86 => "vmemmap_alloc_block",
+            _ => early,
+        },
+    }
+}
