@@ -21,6 +21,8 @@ mod array;
 mod golden;
 mod regions;
 mod search;
+#[cfg(test)]
+mod worked;
 
 pub use alloc::AllocRequest;
 pub use array::ArrayFull;

@@ -178,3 +178,6 @@ fn check_page_size(rules: &ReleaseRules) -> Result<(), PlaceError> {
     }
     Err(PlaceError::PageSize { arch: rules.arch, page_bytes: rules.page_bytes, expected })
 }
+
+#[cfg(test)]
+mod tests;

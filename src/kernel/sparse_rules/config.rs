@@ -4,8 +4,8 @@
 //! [`KernelConfig::distribution`], as large distributions build their kernels.
 
 use crate::kernel::version::KernelVersion;
-use crate::machine::Arch;
 use crate::machine::facts::BootFacts;
+use crate::machine::{Arch, Machine};
 
 /// Options of the build, the command line and the processor that change what
 /// `sparse_init` asks for.
@@ -83,6 +83,19 @@ impl KernelConfig {
             physmem_bits: None,
             mem_section_bytes: None,
         }
+    }
+
+    /// As a distribution's kernel runs on `machine`: with as many address bits as its
+    /// memory needs and the version has (five levels on x86_64 from 4.14 on).
+    pub fn for_machine(version: KernelVersion, machine: &Machine) -> Self {
+        let mut out = Self::distribution(version, machine.arch, machine.page_bytes);
+        let end = machine.nodes.iter().flat_map(|n| &n.memory).map(|r| r.end).max().unwrap_or(0);
+        let five_levels = version >= KernelVersion::new(4, 14);
+        out.five_level_paging = machine.arch == Arch::X86_64 && five_levels && end > 1 << 46;
+        if machine.arch == Arch::Arm64 && end > 1 << 48 {
+            out.physmem_bits = Some(52);
+        }
+        out
     }
 
     /// As a captured boot says; what it leaves out as a distribution would.
