@@ -239,3 +239,32 @@ impl Memblock {
         usable.flat_map(|r| self.reserved.regions.gaps_up(r.range()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // bytes     0x0fff     0x3001      0x5000     0x7000
+    // memory       [=========)            [==========)
+    // trimmed      0x1000..0x3000         0x5000..0x7000, node 1 from 0x6000
+    // reserved                               0x5800..0x6800
+    #[test]
+    fn memory_is_trimmed_split_by_node_and_free_around_reservations() {
+        let mut mb = Memblock::new(MemblockRules::default());
+        for (start, end) in [(0xfff, 0x3001), (0x5000, 0x7000)] {
+            mb.add(Region::new(start, end, Some(Nid(0)), MemblockFlags::NONE)).expect("room");
+        }
+        mb.trim_memory(0x1000);
+        mb.set_node(PhysRange::new(0x6000, 0x7000), Nid(1));
+        mb.reserve(PhysRange::new(0x5800, 0x6800)).expect("room");
+        let free = |mb: &Memblock, nid| -> Vec<(u64, u64)> {
+            mb.free_ranges(nid).map(|r| (r.start, r.end)).collect()
+        };
+        assert_eq!(free(&mb, None), [(0x1000, 0x3000), (0x5000, 0x5800), (0x6800, 0x7000)]);
+        assert_eq!(free(&mb, Some(Nid(1))), [(0x6800, 0x7000)]);
+        assert_eq!((mb.nid_of(0x5fff), mb.nid_of(0x6000)), (Some(Nid(0)), Some(Nid(1))));
+        mb.mark(PhysRange::new(0x1000, 0x2000), MemblockFlags::NOMAP);
+        mb.remove(PhysRange::new(0x2800, 0x5400));
+        assert_eq!(free(&mb, Some(Nid(0))), [(0x2000, 0x2800), (0x5400, 0x5800)]);
+    }
+}

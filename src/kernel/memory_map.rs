@@ -156,7 +156,7 @@ impl MemoryMap {
         };
         let bytes = direct_map_table_bytes(machine, rules);
         memblock.alloc(&request(bytes, rules.page_bytes, None));
-        for node in machine.nodes.iter().filter(|n| n.memory_bytes() > 0) {
+        for node in machine.nodes.iter().filter(|n| n.memory.iter().any(|r| !r.is_empty())) {
             let bytes = NODE_DATA_BYTES;
             let align = rules.memblock.smp_cache_bytes;
             if let Some(start) = memblock.alloc(&request(bytes, align, Some(node.nid))) {
@@ -209,4 +209,110 @@ fn direct_map_table_bytes(machine: &Machine, rules: &ReleaseRules) -> u64 {
         _ => (memory >> 39) + 8,
     };
     tables.saturating_mul(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::place::place;
+    use crate::kernel::sparse_rules::KernelConfig;
+    use crate::kernel::version::NEWEST;
+    use crate::kernel::zones::MovableOptions;
+    use crate::machine::{Node, Source, Sources};
+    use crate::warning::Origin;
+    use proptest::prelude::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn machine(arch: Arch, page_bytes: u64, nodes: Vec<Vec<PhysRange>>) -> Machine {
+        let given = || Source::new(Origin::Given, "a test");
+        let node = |(nid, memory)| Node {
+            nid: Nid(nid),
+            memory,
+            cpus: Vec::new(),
+            channels: None,
+            mts: None,
+        };
+        Machine {
+            name: "test".into(),
+            title: String::new(),
+            arch,
+            page_bytes,
+            nodes: (0..).zip(nodes).map(node).collect(),
+            cpus: Vec::new(),
+            distances: None,
+            caches: Vec::new(),
+            cpu_model: None,
+            kernel_release: None,
+            is_this_host: false,
+            source: Sources {
+                topology: given(),
+                memory_bytes: given(),
+                memory_ranges: given(),
+                distances: given(),
+            },
+            warnings: Vec::new(),
+        }
+    }
+
+    fn rules(machine: &Machine) -> ReleaseRules {
+        let config = KernelConfig::for_machine(NEWEST, machine);
+        ReleaseRules::new("7.3", machine.arch, machine.page_bytes, config).expect("modelled")
+    }
+
+    // GiB    0  3  4        6        8
+    // node 0 [==)  [========)                 kernel image at 16 MiB, first MiB reserved
+    // node 1                [========)        direct-map tables at the very top
+    #[test]
+    fn a_machine_gets_plausible_early_reservations() {
+        let range = PhysRange::new;
+        let nodes =
+            vec![vec![range(0, 3 * GIB), range(4 * GIB, 6 * GIB)], vec![range(6 * GIB, 8 * GIB)]];
+        let machine = machine(Arch::X86_64, 4096, nodes);
+        let map = MemoryMap::assumed(&machine, &rules(&machine));
+        assert_eq!(map.warnings[0].code, "assumed-reservations");
+        assert_eq!(map.node_data[&Nid(0)], 6 * GIB - NODE_DATA_BYTES);
+        assert_eq!(map.node_data[&Nid(1)], 8 * GIB - 8 * 4096 - NODE_DATA_BYTES);
+        let reserved: Vec<_> = map.reserved.iter().map(|r| (r.start >> 20, r.end >> 20)).collect();
+        assert_eq!(reserved[..2], [(0, 1), (16, 64)]);
+        let placement = place(&map, &rules(&machine), &MovableOptions::default()).expect("fits");
+        assert_eq!(placement.memmap.iter().map(|m| m.end - m.start).sum::<u64>(), 112 << 20);
+    }
+
+    #[test]
+    fn a_machine_above_64_tib_gets_five_levels() {
+        let nodes = vec![vec![PhysRange::new(1 << 46, (1 << 46) + 4 * GIB)]];
+        let machine = machine(Arch::X86_64, 4096, nodes);
+        assert_eq!(rules(&machine).physmem_bits, 52);
+        let map = MemoryMap::assumed(&machine, &rules(&machine));
+        assert!(place(&map, &rules(&machine), &MovableOptions::default()).is_ok());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        // Nonsense, on any architecture: an error or a placement, never a panic.
+        #[test]
+        fn nonsense_is_refused_without_a_panic(
+            ranges in prop::collection::vec(
+                (prop_oneof![0u64..1 << 35, any::<u64>()],
+                 prop_oneof![0u64..1 << 33, any::<u64>()], 0usize..4),
+                0..6,
+            ),
+            arch in 0usize..6,
+            page_bytes in prop::sample::select(vec![0u64, 1, 4096, 8192, 16384, 65536, 1 << 40]),
+        ) {
+            let archs = [
+                Arch::X86_64, Arch::Arm64, Arch::Ppc64, Arch::S390x, Arch::Riscv64, Arch::Sparc64,
+            ];
+            let mut nodes = vec![Vec::new(); 4];
+            for (start, bytes, node) in ranges {
+                nodes[node].push(PhysRange::new(start, start.wrapping_add(bytes)));
+            }
+            let machine = machine(archs[arch], page_bytes, nodes);
+            let rules = rules(&machine);
+            let map = MemoryMap::assumed(&machine, &rules);
+            let _ = place(&map, &rules, &MovableOptions::default());
+        }
+    }
 }

@@ -3,19 +3,23 @@
 //! [`place`] checks the map, runs [`sparse_init`](super::sparse::sparse_init) on a model
 //! of memblock, and computes the zones. Pure: equal input, equal output.
 
-use super::layout::ZoneSpan;
+use super::layout::{MemmapExtent, ZoneSpan};
 use super::memblock::{ArrayFull, Memblock, Region};
 use super::memory_map::MemoryMap;
 use super::sparse::{FreeRecord, MemmapRun, Requests, SectionRun, SparseError, sparse_init};
 use super::sparse_rules::ReleaseRules;
 use super::zones::{MovableOptions, NodeSpan, node_spans, zones};
 use crate::machine::Arch;
-use crate::pfn::{Nid, PhysRange};
+use crate::pfn::{Nid, PhysRange, SectionNr};
 use crate::warning::Warning;
 use serde::Serialize;
 
 /// The most nodes that Linux can be built for (`CONFIG_NODES_SHIFT` 10).
 pub const MAX_NODES: u32 = 1024;
+
+/// The most memory that is modelled: a guard against typing errors, for time and space
+/// grow with the number of sections.
+pub const MAX_MEMORY_BYTES: u64 = 1 << 50;
 
 /// memblock's two lists at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -90,6 +94,12 @@ pub enum PlaceError {
     /// Linux cannot be built for so many nodes.
     #[error("node {0:?} is too high: Linux knows nodes 0 to 1023")]
     TooManyNodes(Nid),
+    /// More memory than the model is made for.
+    #[error("{bytes} bytes of memory are too many; machines up to 1 PiB are modelled")]
+    TooLarge {
+        /// How many bytes there are.
+        bytes: u64,
+    },
     /// Something does not fit.
     #[error(transparent)]
     Sparse(#[from] SparseError),
@@ -127,6 +137,24 @@ pub fn place(
     })
 }
 
+impl Placement {
+    /// Where the memmap lies, by sections. A run that starts or ends inside a section
+    /// names that section too.
+    pub fn extents(&self, rules: &ReleaseRules) -> Vec<MemmapExtent> {
+        let bytes = rules.section_memmap_bytes().max(1);
+        let extent = |run: &MemmapRun| MemmapExtent {
+            section_start: SectionNr(run.map_start / bytes),
+            section_end: SectionNr(run.map_end.div_ceil(bytes)),
+            nid: run.nid,
+            on_nid: run.on_nid,
+            backing: run.backing,
+            start: run.start,
+            end: run.end,
+        };
+        self.memmap.iter().map(extent).collect()
+    }
+}
+
 fn dump(memblock: &Memblock) -> MemblockDump {
     MemblockDump {
         memory: memblock.memory().iter().copied().collect(),
@@ -159,6 +187,10 @@ fn check(map: &MemoryMap, rules: &ReleaseRules) -> Result<(), PlaceError> {
     }
     if let Some(high) = map.memory.iter().find(|r| r.nid.0 >= MAX_NODES) {
         return Err(PlaceError::TooManyNodes(high.nid));
+    }
+    let bytes = memory.iter().fold(0u64, |sum, r| sum.saturating_add(r.bytes()));
+    if bytes > MAX_MEMORY_BYTES {
+        return Err(PlaceError::TooLarge { bytes });
     }
     if memory.iter().all(|r| r.whole_pages(rules.page_bytes).is_empty()) {
         return Err(PlaceError::Empty);

@@ -166,7 +166,7 @@ impl ReleaseRules {
             buffer: buffer_rule(version, arch),
             populate: populate(version, arch, page_bytes, &config),
             pmd_bytes: pmd_bytes(arch, page_bytes, &config),
-            tables: tables(arch, page_bytes, &config),
+            tables: tables(version, arch, page_bytes, &config),
             vmemmap_base: config.vmemmap_base.unwrap_or(vmemmap_base(version, arch, &config)),
             memmap_max_addr: if since(version, 6, 17) {
                 ALLOC_NOLEAKTRACE
@@ -373,24 +373,41 @@ fn pmd_bytes(arch: Arch, page_bytes: u64, config: &KernelConfig) -> u64 {
 
 /// Levels above these exist already when `sparse_init` runs, because the kernel
 /// image or the direct map shares them.
-fn tables(arch: Arch, page_bytes: u64, config: &KernelConfig) -> Vec<TableLevel> {
-    let (shifts, table_bytes): (&[u32], u64) = match (arch, page_bytes) {
-        (Arch::Arm64, 16384) => (&[36, 25], 16384),
-        (Arch::Arm64, 65536) => (&[42, 29], 65536),
-        (Arch::Ppc64, _) => (&[39, 30], page_bytes),
-        (Arch::Sparc64, _) => (&[43, 33], page_bytes),
-        (Arch::S390x, _) => (&[31, 20], 4096),
+fn tables(
+    version: KernelVersion,
+    arch: Arch,
+    page_bytes: u64,
+    config: &KernelConfig,
+) -> Vec<TableLevel> {
+    let level = |shift: u32, table_bytes| TableLevel { covers_bytes: 1 << shift, table_bytes };
+    let all = |shifts: &[u32]| shifts.iter().map(|&s| level(s, page_bytes)).collect();
+    match (arch, page_bytes) {
+        (Arch::Arm64, 16384) => all(&[36, 25]),
+        (Arch::Arm64, 65536) => all(&[42, 29]),
+        // Up to 6.5 tables had the size that 512 entries need.
+        (Arch::Ppc64, _) if !since(version, 6, 6) => vec![level(39, 4096), level(30, 4096)],
+        (Arch::Ppc64, _) => all(&[39, 30]),
+        (Arch::Sparc64, _) => all(&[43, 33]),
+        (Arch::S390x, _) => s390_tables(version, config),
         _ => match config.table_levels(arch) {
-            5 => (&[48, 39, 30, 21], 4096),
-            3 => (&[30, 21], 4096),
-            _ => (&[39, 30, 21], 4096),
+            5 => all(&[48, 39, 30, 21]),
+            3 => all(&[30, 21]),
+            _ => all(&[39, 30, 21]),
         },
-    };
-    let level = |&shift: &u32| TableLevel {
-        covers_bytes: 1 << shift,
-        table_bytes: if arch == Arch::S390x && shift == 31 { 16384 } else { table_bytes },
-    };
-    shifts.iter().map(level).collect()
+    }
+}
+
+/// Region-third tables only where the vmemmap lies beyond the first one's 4 TiB; tables
+/// of base pages fill half a page up to 6.7.
+fn s390_tables(version: KernelVersion, config: &KernelConfig) -> Vec<TableLevel> {
+    let pte_bytes = if since(version, 6, 8) { 4096 } else { 2048 };
+    let mut out = Vec::new();
+    if config.vmemmap_base.is_some_and(|base| base >= 1 << 42) {
+        out.push(TableLevel { covers_bytes: 1 << 42, table_bytes: 16384 });
+    }
+    out.push(TableLevel { covers_bytes: 1 << 31, table_bytes: 16384 });
+    out.push(TableLevel { covers_bytes: 1 << 20, table_bytes: pte_bytes });
+    out
 }
 
 /// Where the memmap starts when nothing says so; only alignment to tables matters.
@@ -436,5 +453,85 @@ fn callers(version: KernelVersion, arch: Arch) -> Callers {
             _ if x86 => "vmemmap_alloc_block",
             _ => early,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(release: &str, arch: Arch, page_bytes: u64) -> ReleaseRules {
+        let version = release.parse().expect("modelled");
+        let config = KernelConfig::distribution(version, arch, page_bytes);
+        ReleaseRules::new(release, arch, page_bytes, config).expect("modelled")
+    }
+
+    fn x86(release: &str) -> ReleaseRules {
+        rules(release, Arch::X86_64, 4096)
+    }
+
+    // Pageblock flags; 5.3 adds the subsection map, 6.8 an rcu_head, 6.17 wider flags.
+    // Maintained releases have the rcu_head earlier.
+    #[test]
+    fn usage_maps_grow_with_versions_and_backports() {
+        let expected = [
+            ("5.2", 32),
+            ("5.3", 40),
+            ("6.7", 40),
+            ("6.8", 56),
+            ("6.17", 88),
+            ("5.10", 40),
+            ("5.10.0-32-cloud-amd64", 56),
+            ("5.10.0-8-amd64", 40),
+            ("5.10.223", 56),
+            ("6.1.0-57-amd64", 56),
+            ("6.1.75", 40),
+            ("6.1.76-arch1", 56),
+        ];
+        for (release, bytes) in expected {
+            assert_eq!(x86(release).usage_bytes, bytes, "{release}");
+        }
+    }
+
+    #[test]
+    fn buffers_come_and_go() {
+        let sparse = |exact, frees_skipped| BufferRule::SparseBuffer { exact, frees_skipped };
+        for (release, rule) in [
+            ("4.18", BufferRule::PerRun),
+            ("4.19", sparse(false, false)),
+            ("5.4", sparse(false, true)),
+            ("5.7", sparse(true, true)),
+            ("7.1", sparse(true, true)),
+            ("7.2", BufferRule::None),
+        ] {
+            assert_eq!(x86(release).buffer, rule, "{release}");
+        }
+        assert_eq!(rules("4.18", Arch::Arm64, 4096).buffer, BufferRule::None);
+    }
+
+    #[test]
+    fn sections_have_the_sizes_of_their_architecture() {
+        for (arch, page_bytes, release, pages, map_size) in [
+            (Arch::X86_64, 4096, "6.12", 32768, 2 << 20),
+            (Arch::Arm64, 4096, "5.11", 262_144, 16 << 20),
+            (Arch::Arm64, 16384, "6.1", 8192, 32 << 20),
+            (Arch::Arm64, 65536, "6.1", 8192, 512 << 20),
+            (Arch::Ppc64, 65536, "6.1", 256, 2 << 20),
+            (Arch::S390x, 4096, "6.1", 65536, 4 << 20),
+            (Arch::Sparc64, 8192, "6.1", 131_072, 8 << 20),
+        ] {
+            let r = rules(release, arch, page_bytes);
+            assert_eq!((r.pages_per_section(), r.section_map_size()), (pages, map_size), "{arch}");
+        }
+    }
+
+    #[test]
+    fn the_lowest_address_wanted_is_the_architectures() {
+        assert_eq!(x86("6.1").memmap_min_addr(0), 16 << 20);
+        let arm = rules("6.1", Arch::Arm64, 4096);
+        assert_eq!(arm.memmap_min_addr(0x8800_0000), 0x8000_0000);
+        assert_eq!(rules("6.1", Arch::Ppc64, 65536).memmap_min_addr(0), 0x0fff_ffff_ffff_ffff);
+        assert_eq!(x86("6.16").memmap_max_addr, 0);
+        assert_eq!(x86("6.17").memmap_max_addr, 1);
     }
 }

@@ -39,50 +39,50 @@ fn two_nodes_of_64_gib() -> Memblock {
 #[test]
 fn a_buffer_lies_below_the_node_data_and_tables_in_the_gap() {
     let mut mb = two_nodes_of_64_gib();
-    assert_eq!(mb.alloc(&ask(168 << 10, 64, 0)), Some(0x107f_fd60_00));
-    assert_eq!(mb.alloc(&ask(168 << 10, 64, 1)), Some(0x207f_fd60_00));
-    assert_eq!(mb.alloc(&ask(20 << 10, 64, 0)), Some(0x107f_fd10_00));
-    assert_eq!(mb.alloc(&exact(GIB, 2 * MIB, 0)), Some(0x103f_e000_00));
-    assert_eq!(mb.alloc(&ask(4096, 4096, 0)), Some(0x107f_fd00_00));
-    assert_eq!(mb.alloc(&ask(20 << 10, 64, 1)), Some(0x207f_fd10_00));
-    assert_eq!(mb.alloc(&exact(GIB, 2 * MIB, 1)), Some(0x203f_e000_00));
-    assert_eq!(mb.alloc(&ask(4096, 4096, 1)), Some(0x207f_fd00_00));
+    assert_eq!(mb.alloc(&ask(168 << 10, 64, 0)), Some(0x10_7ffd_6000));
+    assert_eq!(mb.alloc(&ask(168 << 10, 64, 1)), Some(0x20_7ffd_6000));
+    assert_eq!(mb.alloc(&ask(20 << 10, 64, 0)), Some(0x10_7ffd_1000));
+    assert_eq!(mb.alloc(&exact(GIB, 2 * MIB, 0)), Some(0x10_3fe0_0000));
+    assert_eq!(mb.alloc(&ask(4096, 4096, 0)), Some(0x10_7ffd_0000));
+    assert_eq!(mb.alloc(&ask(20 << 10, 64, 1)), Some(0x20_7ffd_1000));
+    assert_eq!(mb.alloc(&exact(GIB, 2 * MIB, 1)), Some(0x20_3fe0_0000));
+    assert_eq!(mb.alloc(&ask(4096, 4096, 1)), Some(0x20_7ffd_0000));
 }
 
 #[test]
 fn single_pmds_descend_and_tables_fill_the_gap_above() {
     let mut mb = two_nodes_of_64_gib();
-    mb.reserve(PhysRange::new(0x107f_fcf0_00, 66 * GIB)).expect("room");
+    mb.reserve(PhysRange::new(0x10_7ffc_f000, 66 * GIB)).expect("room");
     let table = ask(4096, 4096, 0);
     let pmd = ask(2 * MIB, 2 * MIB, 0);
-    assert_eq!(mb.alloc(&table), Some(0x107f_fce0_00));
-    assert_eq!(mb.alloc(&table), Some(0x107f_fcd0_00));
-    for expected in [0x107f_c000_00, 0x107f_a000_00, 0x107f_8000_00, 0x107f_6000_00] {
+    assert_eq!(mb.alloc(&table), Some(0x10_7ffc_e000));
+    assert_eq!(mb.alloc(&table), Some(0x10_7ffc_d000));
+    for expected in [0x10_7fc0_0000, 0x10_7fa0_0000, 0x10_7f80_0000, 0x10_7f60_0000] {
         assert_eq!(mb.alloc(&pmd), Some(expected));
     }
-    assert_eq!(mb.alloc(&table), Some(0x107f_fcc0_00));
-    assert_eq!(mb.alloc(&pmd), Some(0x107f_4000_00));
+    assert_eq!(mb.alloc(&table), Some(0x10_7ffc_c000));
+    assert_eq!(mb.alloc(&pmd), Some(0x10_7f40_0000));
 }
 
 #[test]
 fn large_requests_stay_inside_one_region() {
-    let end = 0x4080_0000_00;
+    let end = 0x40_8000_0000;
     let memory = [
         (0x1000, 0x9_f000, 0),
         (MIB, 2 * GIB, 0),
-        (4 * GIB, 0x2080_0000_00, 0),
-        (0x2080_0000_00, end, 1),
+        (4 * GIB, 0x20_8000_0000, 0),
+        (0x20_8000_0000, end, 1),
     ];
     let reserved = [(16 * MIB, 64 * MIB), (0, 0x1000)];
     let any = |bytes, align, nid| AllocRequest { min_addr: 0, ..ask(bytes, align, nid) };
     let fresh = || world(&memory, &reserved, end);
     let mut mb = fresh();
-    assert_eq!(mb.alloc(&exact(0x7e00_0000, 2 * MIB, 0)), Some(0x2002_0000_00));
-    assert_eq!(mb.alloc(&exact(2 * GIB, 2 * MIB, 1)), Some(0x4000_0000_00));
-    assert_eq!(mb.alloc(&any(4096, 4096, 0)), Some(0x2001_fff0_00));
-    assert_eq!(mb.alloc(&any(2 * MIB, 2 * MIB, 1)), Some(0x3fff_e000_00));
-    assert_eq!(mb.alloc(&exact(0x3000_0000_00, 4096, 1)), None);
-    assert_eq!(mb.alloc(&any(0x2000_0000_00, 4096, 1)), None);
+    assert_eq!(mb.alloc(&exact(0x7e00_0000, 2 * MIB, 0)), Some(0x20_0200_0000));
+    assert_eq!(mb.alloc(&exact(2 * GIB, 2 * MIB, 1)), Some(0x40_0000_0000));
+    assert_eq!(mb.alloc(&any(4096, 4096, 0)), Some(0x20_01ff_f000));
+    assert_eq!(mb.alloc(&any(2 * MIB, 2 * MIB, 1)), Some(0x3f_ffe0_0000));
+    assert_eq!(mb.alloc(&exact(0x30_0000_0000, 4096, 1)), None);
+    assert_eq!(mb.alloc(&any(0x20_0000_0000, 4096, 1)), None);
     mb.set_bottom_up(true);
     assert_eq!(mb.alloc(&ask(4096, 4096, 0)), Some(0x400_0000));
 }

@@ -78,6 +78,10 @@ fn two_nodes_have_the_sections_and_zones_of_the_worked_example() {
         own.map(|m| m.end - m.start).sum()
     };
     assert_eq!((memmap(0), memmap(1)), (GIB, GIB));
+    let extents = p.extents(&rules("6.1"));
+    let sections: Vec<_> = extents.iter().map(|e| (e.section_start.0, e.section_end.0)).collect();
+    // Below 2 GiB, from 4 to 66 GiB, and node 1.
+    assert_eq!(sections, [(0, 16), (32, 528), (528, 1040)]);
     assert_eq!(p.zones.last().map(|z| z.zone), Some(ZoneKind::Normal));
 }
 
@@ -192,6 +196,16 @@ fn s390_6_1_ignores_its_buffer() {
     assert_eq!(freed, [64 * MIB]);
 }
 
+// ppc64 radix up to 6.5: a block, a page for the list of blocks, then tables of 4 KiB.
+#[test]
+fn old_radix_keeps_a_list_of_blocks() {
+    let rules = rules_for("6.1", Arch::Ppc64, 65536);
+    let p = placed(&map(&[(0, 4 * GIB, 0)], &[(0, 64 * MIB)]), &rules);
+    let tail: Vec<_> = p.requests.iter().skip(4).map(|r| (r.caller, r.bytes)).collect();
+    let table = ("early_alloc_pgtable", 4096);
+    assert_eq!(tail, [("__earlyonly_bootmem_alloc", 65536), table, table]);
+}
+
 #[test]
 fn every_architecture_is_placed() {
     let memory = [(GIB, 3 * GIB, 0), (3 * GIB, 5 * GIB, 1)];
@@ -258,6 +272,10 @@ fn bad_maps_are_refused_with_a_reason() {
     let high = refused(&map(&[(0, 1 << 47, 0)], &[]), &r);
     assert!(matches!(high, PlaceError::AboveLimit { limit, .. } if limit == 1 << 46), "{high}");
     assert_eq!(refused(&map(&[(0, GIB, 1024)], &[]), &r), PlaceError::TooManyNodes(Nid(1024)));
+    let mut huge = rules("6.12");
+    huge.physmem_bits = 52;
+    let large = refused(&map(&[(0, 1 << 51, 0)], &[]), &huge);
+    assert_eq!(large, PlaceError::TooLarge { bytes: 1 << 51 });
     let page = refused(&map(&[(0, GIB, 0)], &[]), &rules_for("6.12", Arch::X86_64, 8192));
     assert!(matches!(page, PlaceError::PageSize { page_bytes: 8192, .. }), "{page}");
     let full = refused(&map(&[(0, GIB, 0)], &[(0, GIB - 65536)]), &r);

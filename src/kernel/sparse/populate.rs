@@ -79,7 +79,9 @@ impl SparseInit<'_> {
         if keeps_list {
             self.mapped_piece(at, nid, Some(nid), bytes, Backing::Pmd)?;
             self.list_entry(nid)?;
-            return self.make_radix_tables(at, nid);
+            // radix__vmemmap_create_mapping: tables go to the node of the block.
+            let on_nid = self.memmap.last().map_or(nid, |run| run.on_nid);
+            return self.make_radix_tables(at, on_nid);
         }
         self.make_radix_tables(at, nid)?;
         self.mapped_piece(at, nid, Some(nid), bytes, Backing::Pmd)
@@ -101,9 +103,9 @@ impl SparseInit<'_> {
         from_buffer: bool,
     ) -> Result<(), SparseError> {
         let base = piece == self.rules.page_bytes;
-        let levels = self.rules.tables.len() - usize::from(!base);
-        for level in 0..levels.min(self.rules.tables.len()) {
-            let caller = if level == 0 { "vmem_alloc_pages" } else { "vmem_pte_alloc" };
+        let last = self.rules.tables.len().saturating_sub(1);
+        for level in 0..last + usize::from(base) {
+            let caller = if level < last { "vmem_alloc_pages" } else { "vmem_pte_alloc" };
             self.make_own_table(at, level, caller)?;
         }
         let backing = if base { Backing::BasePages } else { Backing::Pmd };

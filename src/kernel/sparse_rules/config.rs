@@ -103,7 +103,11 @@ impl KernelConfig {
         let usual = Self::distribution(version, facts.arch, facts.page_bytes);
         let flag = |option, usual| facts.config_flag(option).unwrap_or(usual);
         let word = |text: &str| facts.cmdline.split_whitespace().any(|w| w == text);
-        let small = |symbol: &str| facts.vmcore_number(symbol).and_then(|n| n.try_into().ok());
+        let bits = |symbol: &str, plausible: std::ops::RangeInclusive<u32>| {
+            let number = facts.vmcore_number(symbol).and_then(|n| n.try_into().ok());
+            number.filter(|n| plausible.contains(n))
+        };
+        let section_entry = facts.vmcore_number("SIZE(mem_section)");
         let levels = match facts.vmcore_number("NUMBER(VA_BITS)") {
             Some(57) => Some(5),
             Some(39) => Some(3),
@@ -132,9 +136,9 @@ impl KernelConfig {
             s390_edat1: false,
             phys_offset: facts.vmcore_number("NUMBER(PHYS_OFFSET)"),
             vmemmap_base: facts.vmemmap_base,
-            section_bits: small("NUMBER(SECTION_SIZE_BITS)"),
-            physmem_bits: small("NUMBER(MAX_PHYSMEM_BITS)"),
-            mem_section_bytes: facts.vmcore_number("SIZE(mem_section)"),
+            section_bits: bits("NUMBER(SECTION_SIZE_BITS)", 22..=34),
+            physmem_bits: bits("NUMBER(MAX_PHYSMEM_BITS)", 36..=60),
+            mem_section_bytes: section_entry.filter(|n| (8..=256).contains(n)),
             ..usual
         }
     }

@@ -128,6 +128,10 @@ impl RawFacts {
             let problem = format!("{} is not a page size; expected 4096 to 65536", self.page_bytes);
             return Err(("page_bytes", problem));
         }
+        if !(32..=256).contains(&self.struct_page_bytes) {
+            let problem = format!("{} is not plausible; expected 64", self.struct_page_bytes);
+            return Err(("struct_page_bytes", problem));
+        }
         let vmemmap_base = self.vmemmap_base.as_deref().map(base_of).transpose()?;
         let mut facts = BootFacts {
             arch: arch(&self.arch)?,
