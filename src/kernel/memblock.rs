@@ -132,6 +132,12 @@ impl Memblock {
         self.current_limit = limit;
     }
 
+    /// `system_has_some_mirror`: from now on mirrored memory is preferred. Marking
+    /// memory as mirrored does it; adding mirrored memory, as a copied state does, not.
+    pub fn prefer_mirror(&mut self) {
+        self.has_mirror = true;
+    }
+
     /// `memblock_allow_resize`: from now on a full array doubles. An array that
     /// already holds more regions than its static size must have doubled before.
     pub fn allow_resize(&mut self) {
@@ -155,7 +161,6 @@ impl Memblock {
         self.cache.clear();
         let pieces = self.memory.regions.pieces_to_insert(region.range());
         self.make_room(array::Which::Memory, pieces, region.range())?;
-        self.has_mirror |= region.flags.contains(MemblockFlags::MIRROR);
         self.memory.regions.insert(region);
         Ok(())
     }

@@ -135,6 +135,9 @@ impl MemoryMap {
         for r in &self.reserved {
             memblock.reserve_region(Region::new(r.start, r.end, r.nid, r.flags))?;
         }
+        if self.memory.iter().any(|r| r.flags.contains(MemblockFlags::MIRROR)) {
+            memblock.prefer_mirror();
+        }
         memblock.shrink_arrays(shrink);
         memblock.allow_resize();
         let end = memblock.memory().end_byte().unwrap_or(0);

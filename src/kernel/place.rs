@@ -92,7 +92,7 @@ pub enum PlaceError {
         expected: &'static str,
     },
     /// Linux cannot be built for so many nodes.
-    #[error("node {0:?} is too high: Linux knows nodes 0 to 1023")]
+    #[error("node {number} is too high: Linux knows nodes 0 to 1023", number = .0.0)]
     TooManyNodes(Nid),
     /// More memory than the model is made for.
     #[error("{bytes} bytes of memory are too many; machines up to 1 PiB are modelled")]

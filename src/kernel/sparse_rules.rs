@@ -7,6 +7,8 @@
 //! [`super::zones`] and [`super::memblock`] ask these rules and never compare versions.
 
 mod config;
+mod eras;
+mod geometry;
 
 pub use config::KernelConfig;
 
@@ -145,35 +147,47 @@ impl ReleaseRules {
         config: KernelConfig,
     ) -> Result<Self, VersionError> {
         let version: KernelVersion = release.parse()?;
-        let section_bits = config.section_bits.unwrap_or(section_bits(version, arch, page_bytes));
+        let section_bits =
+            config.section_bits.unwrap_or(geometry::section_bits(version, arch, page_bytes));
         let by_hotremove = config.memory_hotremove && !since(version, 7, 0);
         Ok(Self {
             version,
             arch,
             page_bytes,
             struct_page_bytes: config.struct_page_bytes,
-            memblock: memblock_rules(version, arch, page_bytes, &config),
+            memblock: eras::memblock_rules(version, arch, page_bytes, &config),
             section_bits,
-            physmem_bits: config.physmem_bits.unwrap_or(physmem_bits(version, arch, &config)),
+            physmem_bits: config
+                .physmem_bits
+                .unwrap_or(geometry::physmem_bits(version, arch, &config)),
             mem_section_bytes: config.mem_section_bytes.unwrap_or(if config.page_extension {
                 32
             } else {
                 16
             }),
             root_array_is_allocated: since(version, 4, 15),
-            usage_bytes: usage_bytes(release, version, arch, page_bytes, section_bits, &config),
+            usage_bytes: geometry::usage_bytes(
+                release,
+                version,
+                arch,
+                page_bytes,
+                section_bits,
+                &config,
+            ),
             usage_near_pgdat: by_hotremove,
-            buffer: buffer_rule(version, arch),
-            populate: populate(version, arch, page_bytes, &config),
-            pmd_bytes: pmd_bytes(arch, page_bytes, &config),
-            tables: tables(version, arch, page_bytes, &config),
-            vmemmap_base: config.vmemmap_base.unwrap_or(vmemmap_base(version, arch, &config)),
+            buffer: eras::buffer_rule(version, arch),
+            populate: eras::populate(version, arch, page_bytes, &config),
+            pmd_bytes: geometry::pmd_bytes(arch, page_bytes, &config),
+            tables: geometry::tables(version, arch, page_bytes, &config),
+            vmemmap_base: config
+                .vmemmap_base
+                .unwrap_or(geometry::vmemmap_base(version, arch, &config)),
             memmap_max_addr: if since(version, 6, 17) {
                 ALLOC_NOLEAKTRACE
             } else {
                 ALLOC_ACCESSIBLE
             },
-            callers: callers(version, arch),
+            callers: eras::callers(version, arch),
             config,
         })
     }
@@ -222,238 +236,6 @@ impl ReleaseRules {
 
 pub(super) fn since(version: KernelVersion, major: u32, minor: u32) -> bool {
     version >= KernelVersion::new(major, minor)
-}
-
-fn memblock_rules(
-    version: KernelVersion,
-    arch: Arch,
-    page_bytes: u64,
-    config: &KernelConfig,
-) -> MemblockRules {
-    let places = usize::try_from(config.nr_cpus).unwrap_or(usize::MAX / 2).min(1 << 16);
-    let newer_arm64 = arch == Arch::Arm64 && since(version, 6, 1);
-    MemblockRules {
-        page_bytes,
-        smp_cache_bytes: smp_cache_bytes(arch),
-        drops_min_addr_first: !since(version, 5, 2),
-        reserved_carry_nid: since(version, 6, 17),
-        bottom_up_floor: None,
-        movable_node: config.movable_node,
-        memory_places: if newer_arm64 { 1024 } else { 128 },
-        reserved_places: if newer_arm64 { 128 + places + 1 } else { 128 },
-    }
-}
-
-fn smp_cache_bytes(arch: Arch) -> u64 {
-    match arch {
-        Arch::S390x => 256,
-        Arch::Ppc64 => 128,
-        _ => 64,
-    }
-}
-
-/// `SECTION_SIZE_BITS` of each `sparsemem.h`.
-fn section_bits(version: KernelVersion, arch: Arch, page_bytes: u64) -> u32 {
-    match arch {
-        Arch::X86_64 | Arch::Riscv64 => 27,
-        Arch::Arm64 if !since(version, 5, 12) => 30,
-        Arch::Arm64 if page_bytes == 65536 => 29,
-        Arch::Arm64 => 27,
-        Arch::Ppc64 => 24,
-        Arch::S390x if since(version, 6, 14) => 27,
-        Arch::S390x => 28,
-        Arch::Sparc64 => 30,
-    }
-}
-
-/// `MAX_PHYSMEM_BITS`.
-fn physmem_bits(version: KernelVersion, arch: Arch, config: &KernelConfig) -> u32 {
-    match arch {
-        Arch::X86_64 if config.five_level_paging => 52,
-        Arch::X86_64 | Arch::S390x => 46,
-        Arch::Arm64 => 48,
-        Arch::Ppc64 if since(version, 4, 20) => 51,
-        Arch::Ppc64 => 46,
-        Arch::Riscv64 => 56,
-        Arch::Sparc64 => 53,
-    }
-}
-
-/// `struct mem_section_usage` of one section; before 5.3 its pageblock flags alone.
-fn usage_bytes(
-    release: &str,
-    version: KernelVersion,
-    arch: Arch,
-    page_bytes: u64,
-    section_bits: u32,
-    config: &KernelConfig,
-) -> u64 {
-    let section_bytes = 1u64 << section_bits;
-    let pageblock_bytes = match arch {
-        Arch::S390x => 1 << 20,
-        Arch::Sparc64 => 8 << 20,
-        Arch::Arm64 if page_bytes == 16384 => 32 << 20,
-        Arch::Arm64 if page_bytes == 65536 => 512 << 20,
-        _ => 2 << 20,
-    };
-    let blocks: u64 = (section_bytes / pageblock_bytes).max(1);
-    let bits_per_block = if since(version, 6, 17) && config.memory_isolation { 8 } else { 4 };
-    let words = |bits: u64| bits.div_ceil(64) * 8;
-    let subsection_map = if since(version, 5, 3) { words(section_bytes >> 21) } else { 0 };
-    let rcu_head = if usage_has_rcu_head(release, version) { 16 } else { 0 };
-    words(blocks * bits_per_block) + subsection_map + rcu_head
-}
-
-/// 6.8 added an `rcu_head`; maintained 5.10, 5.15, 6.1, 6.6 and 6.7 got it too, from
-/// the releases below on. Debian counts its builds behind `x.y.0-` instead.
-fn usage_has_rcu_head(release: &str, version: KernelVersion) -> bool {
-    let since_patch = match (version.major, version.minor) {
-        (5, 10) => 210,
-        (5, 15) => 149,
-        (6, 1) => 76,
-        (6, 6) => 15,
-        (6, 7) => 3,
-        _ => return since(version, 6, 8),
-    };
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>).skip(2);
-    let patch = numbers.next().and_then(Result::ok).unwrap_or(0);
-    let build = numbers.next().and_then(Result::ok).unwrap_or(0);
-    let debian_build = match (version.major, version.minor) {
-        (5, 10) => 29,
-        (6, 1) => 18,
-        _ => u32::MAX,
-    };
-    patch >= since_patch || (patch == 0 && release.contains(".0-") && build >= debian_build)
-}
-
-fn buffer_rule(version: KernelVersion, arch: Arch) -> BufferRule {
-    match version {
-        v if since(v, 7, 2) => BufferRule::None,
-        v if since(v, 4, 19) => {
-            BufferRule::SparseBuffer { exact: since(v, 5, 7), frees_skipped: since(v, 5, 4) }
-        }
-        _ if arch == Arch::X86_64 => BufferRule::PerRun,
-        _ => BufferRule::None,
-    }
-}
-
-fn populate(
-    version: KernelVersion,
-    arch: Arch,
-    page_bytes: u64,
-    config: &KernelConfig,
-) -> Populate {
-    match arch {
-        Arch::X86_64 => Populate::HugePages,
-        Arch::Arm64 if page_bytes == 4096 => Populate::HugePages,
-        Arch::Riscv64 if since(version, 6, 7) => Populate::HugePages,
-        Arch::Arm64 | Arch::Riscv64 => Populate::BasePages,
-        Arch::Ppc64 if config.hash_mmu => {
-            Populate::PpcHash { block_bytes: config.hash_vmemmap_bytes }
-        }
-        Arch::Ppc64 => Populate::PpcRadix { keeps_list: !since(version, 6, 6) },
-        Arch::S390x => Populate::S390 {
-            segments: config.s390_edat1,
-            from_buffer: since(version, 6, 4) && !since(version, 7, 2),
-        },
-        Arch::Sparc64 => Populate::Sparc,
-    }
-}
-
-fn pmd_bytes(arch: Arch, page_bytes: u64, config: &KernelConfig) -> u64 {
-    match arch {
-        Arch::Arm64 if page_bytes == 16384 => 32 << 20,
-        Arch::Arm64 if page_bytes == 65536 => 512 << 20,
-        Arch::Ppc64 if config.hash_mmu && page_bytes == 65536 => 16 << 20,
-        Arch::S390x => 1 << 20,
-        Arch::Sparc64 => 8 << 20,
-        _ => 2 << 20,
-    }
-}
-
-/// Levels above these exist already when `sparse_init` runs, because the kernel
-/// image or the direct map shares them.
-fn tables(
-    version: KernelVersion,
-    arch: Arch,
-    page_bytes: u64,
-    config: &KernelConfig,
-) -> Vec<TableLevel> {
-    let level = |shift: u32, table_bytes| TableLevel { covers_bytes: 1 << shift, table_bytes };
-    let all = |shifts: &[u32]| shifts.iter().map(|&s| level(s, page_bytes)).collect();
-    match (arch, page_bytes) {
-        (Arch::Arm64, 16384) => all(&[36, 25]),
-        (Arch::Arm64, 65536) => all(&[42, 29]),
-        // Up to 6.5 tables had the size that 512 entries need.
-        (Arch::Ppc64, _) if !since(version, 6, 6) => vec![level(39, 4096), level(30, 4096)],
-        (Arch::Ppc64, _) => all(&[39, 30]),
-        (Arch::Sparc64, _) => all(&[43, 33]),
-        (Arch::S390x, _) => s390_tables(version, config),
-        _ => match config.table_levels(arch) {
-            5 => all(&[48, 39, 30, 21]),
-            3 => all(&[30, 21]),
-            _ => all(&[39, 30, 21]),
-        },
-    }
-}
-
-/// Region-third tables only where the vmemmap lies beyond the first one's 4 TiB; tables
-/// of base pages fill half a page up to 6.7.
-fn s390_tables(version: KernelVersion, config: &KernelConfig) -> Vec<TableLevel> {
-    let pte_bytes = if since(version, 6, 8) { 4096 } else { 2048 };
-    let mut out = Vec::new();
-    if config.vmemmap_base.is_some_and(|base| base >= 1 << 42) {
-        out.push(TableLevel { covers_bytes: 1 << 42, table_bytes: 16384 });
-    }
-    out.push(TableLevel { covers_bytes: 1 << 31, table_bytes: 16384 });
-    out.push(TableLevel { covers_bytes: 1 << 20, table_bytes: pte_bytes });
-    out
-}
-
-/// Where the memmap starts when nothing says so; only alignment to tables matters.
-fn vmemmap_base(version: KernelVersion, arch: Arch, config: &KernelConfig) -> u64 {
-    match arch {
-        Arch::X86_64 if config.five_level_paging => 0xffd4_0000_0000_0000,
-        Arch::X86_64 => 0xffff_ea00_0000_0000,
-        Arch::Arm64 if since(version, 6, 12) => 0xffff_fdff_c000_0000,
-        Arch::Arm64 => 0xffff_fc00_0000_0000,
-        Arch::Ppc64 if since(version, 5, 2) => 0xc00c_0000_0000_0000,
-        Arch::Ppc64 => 0xf000_0000_0000_0000,
-        Arch::Riscv64 => 0xff1c_0000_0000_0000,
-        Arch::S390x => 0x372_0000_0000,
-        Arch::Sparc64 => 0x0000_0fc0_0000_0000,
-    }
-}
-
-fn callers(version: KernelVersion, arch: Arch) -> Callers {
-    let x86 = arch == Arch::X86_64;
-    let early = if since(version, 7, 1) { "memmap_alloc" } else { "__earlyonly_bootmem_alloc" };
-    Callers {
-        root: match version {
-            v if since(v, 6, 17) => "__memblock_alloc_or_panic",
-            v if since(v, 5, 9) => "sparse_init",
-            _ => "memory_present",
-        },
-        usage: if since(version, 4, 19) {
-            "sparse_init_nid"
-        } else {
-            "sparse_early_usemaps_alloc_node"
-        },
-        buffer: match version {
-            v if !since(v, 4, 19) => "sparse_mem_maps_populate_node",
-            v if x86 || !since(v, 5, 15) => "sparse_init_nid",
-            _ => "memmap_alloc",
-        },
-        table: match arch {
-            Arch::X86_64 => "vmemmap_alloc_block_zero",
-            _ => early,
-        },
-        block: match version {
-            v if x86 && since(v, 7, 2) => "vmemmap_populate_hugepages",
-            _ if x86 => "vmemmap_alloc_block",
-            _ => early,
-        },
-    }
 }
 
 #[cfg(test)]

@@ -21,14 +21,13 @@ fn node(text: &str) -> Option<Nid> {
     (text != "-1").then(|| Nid(number(text) as u32))
 }
 
-fn fresh() -> Memblock {
-    // The recording had room for any number of regions: no array was ever doubled.
-    Memblock::new(MemblockRules {
-        memory_places: 1 << 20,
-        reserved_places: 1 << 20,
-        ..Default::default()
-    })
+fn fresh(places: usize) -> Memblock {
+    let (memory_places, reserved_places) = (places, places);
+    Memblock::new(MemblockRules { memory_places, reserved_places, ..Default::default() })
 }
+
+/// The recording had room for any number of regions: no array was ever doubled.
+const MANY: usize = 1 << 20;
 
 /// Applies one line; `Some(matches)` where it has an answer.
 fn apply(mb: &mut Memblock, line: &str) -> Option<bool> {
@@ -36,7 +35,8 @@ fn apply(mb: &mut Memblock, line: &str) -> Option<bool> {
     let arg = |i: usize| number(words[i]);
     let range = |i: usize| PhysRange::new(arg(i), arg(i) + arg(i + 1));
     match words[0] {
-        "reset" => *mb = fresh(),
+        "reset" => *mb = fresh(words.get(1).map_or(MANY, |w| number(w) as usize)),
+        "resize" => mb.allow_resize(),
         "add" => {
             let flags = MemblockFlags(arg(4) as u32);
             let (r, nid) = (range(1), node(words[3]));
@@ -47,7 +47,7 @@ fn apply(mb: &mut Memblock, line: &str) -> Option<bool> {
         "free" => mb.free(range(1)).expect("room"),
         "hotplug" => mb.mark(range(1), MemblockFlags::HOTPLUG),
         "bottomup" => mb.set_bottom_up(arg(1) == 1),
-        "raw" | "exact" => {
+        "raw" | "exact" | "zero" => {
             let request = AllocRequest {
                 bytes: arg(1),
                 align: arg(2),
@@ -69,7 +69,7 @@ fn memblock_answers_every_recorded_vector() {
     let file = std::env::var("PAGEINIT_MEMBLOCK_VECTORS").unwrap_or_else(|_| COMMITTED.into());
     let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{file}: {e}"));
     let (mut total, mut right, mut first_wrong) = (0, 0, None);
-    let mut mb = fresh();
+    let mut mb = fresh(MANY);
     for (i, line) in text.lines().enumerate() {
         if line.trim().is_empty() || line.starts_with('#') {
             continue;

@@ -148,3 +148,46 @@ impl Memblock {
         hotplug || mirror || is(MemblockFlags::NOMAP) || is(MemblockFlags::DRIVER_MANAGED)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{AllocRequest, MemblockRules};
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        // Remembered bounds may save work but must not change an answer.
+        #[test]
+        fn remembering_changes_no_answer(
+            ops in prop::collection::vec((0u8..8, 0u64..240, 0usize..4), 1..80),
+        ) {
+            let mut remembers = Memblock::new(MemblockRules::default());
+            for nid in 0..2 {
+                let start = u64::from(nid) * 0x8_0000 + 0x1_0000;
+                let region =
+                    Region::new(start, start + 0x7_8000, Some(Nid(nid)), MemblockFlags::NONE);
+                remembers.add(region).expect("room");
+            }
+            remembers.allow_resize();
+            let mut forgets = remembers.clone();
+            for (op, place, kind) in ops {
+                let range = PhysRange::new(place << 12, (place << 12) + 0x3000);
+                let request = AllocRequest {
+                    bytes: [0x1000, 0x8000, 0x2_0000, 0x800][kind],
+                    align: [0x1000, 0x8000, 0x1000, 64][kind],
+                    min_addr: if op == 2 { 0x4_0000 } else { 0 },
+                    max_addr: 0,
+                    nid: (op != 3).then_some(Nid(u32::from(op) % 2)),
+                    exact_nid: op == 4,
+                };
+                forgets.cache.clear();
+                match op {
+                    0 => prop_assert_eq!(remembers.free(range), forgets.free(range)),
+                    1 => prop_assert_eq!(remembers.reserve(range), forgets.reserve(range)),
+                    _ => prop_assert_eq!(remembers.alloc(&request), forgets.alloc(&request)),
+                }
+                prop_assert_eq!(remembers.reserved(), forgets.reserved());
+            }
+        }
+    }
+}
