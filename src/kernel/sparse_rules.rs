@@ -178,7 +178,7 @@ impl ReleaseRules {
             buffer: eras::buffer_rule(version, arch),
             populate: eras::populate(version, arch, page_bytes, &config),
             pmd_bytes: geometry::pmd_bytes(arch, page_bytes, &config),
-            tables: geometry::tables(version, arch, page_bytes, &config),
+            tables: geometry::tables(release, version, arch, page_bytes, &config),
             vmemmap_base: config
                 .vmemmap_base
                 .unwrap_or(geometry::vmemmap_base(version, arch, &config)),

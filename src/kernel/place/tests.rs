@@ -196,13 +196,13 @@ fn s390_6_1_ignores_its_buffer() {
     assert_eq!(freed, [64 * MIB]);
 }
 
-// ppc64 radix up to 6.5: a block, a page for the list of blocks, then tables of 4 KiB.
+// ppc64 radix up to 6.5: a block, a page for the list of blocks, then tables.
 #[test]
 fn old_radix_keeps_a_list_of_blocks() {
     let rules = rules_for("6.1", Arch::Ppc64, 65536);
     let p = placed(&map(&[(0, 4 * GIB, 0)], &[(0, 64 * MIB)]), &rules);
     let tail: Vec<_> = p.requests.iter().skip(4).map(|r| (r.caller, r.bytes)).collect();
-    let table = ("early_alloc_pgtable", 4096);
+    let table = ("early_alloc_pgtable", 65536);
     assert_eq!(tail, [("__earlyonly_bootmem_alloc", 65536), table, table]);
 }
 

@@ -56,6 +56,13 @@ pub(super) fn usage_bytes(
     words(blocks * bits_per_block) + subsection_map + rcu_head
 }
 
+/// The numbers behind `major.minor`: 117 in `6.12.117+deb13`, 0 and 32 in `5.10.0-32`.
+fn patch_and_build(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>).skip(2);
+    let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
+    (next(), next())
+}
+
 /// 6.8 added an `rcu_head`; maintained 5.10, 5.15, 6.1, 6.6 and 6.7 got it too, from
 /// the releases below on. Debian counts its builds behind `x.y.0-` instead.
 pub(super) fn usage_has_rcu_head(release: &str, version: KernelVersion) -> bool {
@@ -67,9 +74,7 @@ pub(super) fn usage_has_rcu_head(release: &str, version: KernelVersion) -> bool 
         (6, 7) => 3,
         _ => return since(version, 6, 8),
     };
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>).skip(2);
-    let patch = numbers.next().and_then(Result::ok).unwrap_or(0);
-    let build = numbers.next().and_then(Result::ok).unwrap_or(0);
+    let (patch, build) = patch_and_build(release);
     let debian_build = match (version.major, version.minor) {
         (5, 10) => 29,
         (6, 1) => 18,
@@ -92,6 +97,7 @@ pub(super) fn pmd_bytes(arch: Arch, page_bytes: u64, config: &KernelConfig) -> u
 /// Levels above these exist already when `sparse_init` runs, because the kernel
 /// image or the direct map shares them.
 pub(super) fn tables(
+    release: &str,
     version: KernelVersion,
     arch: Arch,
     page_bytes: u64,
@@ -102,11 +108,11 @@ pub(super) fn tables(
     match (arch, page_bytes) {
         (Arch::Arm64, 16384) => all(&[36, 25]),
         (Arch::Arm64, 65536) => all(&[42, 29]),
-        // Up to 6.5 tables had the size that 512 entries need.
-        (Arch::Ppc64, _) if !since(version, 6, 6) => vec![level(39, 4096), level(30, 4096)],
+        // Up to 5.8 tables had the size that 512 entries need.
+        (Arch::Ppc64, _) if !since(version, 5, 9) => vec![level(39, 4096), level(30, 4096)],
         (Arch::Ppc64, _) => all(&[39, 30]),
         (Arch::Sparc64, _) => all(&[43, 33]),
-        (Arch::S390x, _) => s390_tables(version, config),
+        (Arch::S390x, _) => s390_tables(release, version, config),
         _ => match config.table_levels(arch) {
             5 => all(&[48, 39, 30, 21]),
             3 => all(&[30, 21]),
@@ -115,10 +121,17 @@ pub(super) fn tables(
     }
 }
 
-/// Region-third tables only where the vmemmap lies beyond the first one's 4 TiB; tables
-/// of base pages fill half a page up to 6.7.
-pub(super) fn s390_tables(version: KernelVersion, config: &KernelConfig) -> Vec<TableLevel> {
-    let pte_bytes = if since(version, 6, 8) { 4096 } else { 2048 };
+/// Region-third tables only where the vmemmap lies beyond the first one's 4 TiB. Tables
+/// of base pages fill half a page up to 6.16; maintained releases were changed.
+fn s390_tables(release: &str, version: KernelVersion, config: &KernelConfig) -> Vec<TableLevel> {
+    let since_patch = match (version.major, version.minor) {
+        (6, 12) => 42,
+        (6, 15) => 10,
+        (6, 16) => 1,
+        _ => u32::MAX,
+    };
+    let whole_page = since(version, 6, 17) || patch_and_build(release).0 >= since_patch;
+    let pte_bytes = if whole_page { 4096 } else { 2048 };
     let mut out = Vec::new();
     if config.vmemmap_base.is_some_and(|base| base >= 1 << 42) {
         out.push(TableLevel { covers_bytes: 1 << 42, table_bytes: 16384 });
