@@ -23,6 +23,7 @@ pub mod sysfs;
 pub mod text;
 pub mod to_toml;
 pub mod xml;
+mod xml_objects;
 
 pub use error::MachineError;
 pub use input::{Format, load};

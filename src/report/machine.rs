@@ -54,7 +54,9 @@ fn facts(machine: &Machine) -> Table {
     let cores = machine.cpus.iter().map(|c| c.core).max().map(|c| c + 1);
     let cpus = match cores {
         Some(cores) => {
-            format!("{} ({cores} cores, {} threads each)", machine.cpus.len(), machine.smt())
+            let threads = if machine.smt() == 1 { "thread" } else { "threads" };
+            let (cpus, smt) = (machine.cpus.len(), machine.smt());
+            format!("{cpus} ({cores} cores, {smt} {threads} each)")
         }
         None => "unknown".into(),
     };

@@ -111,7 +111,8 @@ fn a_machine_needs_nodes_and_memory() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_without_panic(text in ".*", cut in 0usize..300, word in "[a-z0-9=\"\\[\\]\n]{0,9}") {
+    fn any_text_is_read_without_panic(
+        text in ".*", cut in 0usize..300, word in "[a-z0-9=\"\\[\\]\n]{0,9}") {
         let _ = parse("m.toml", &text);
         let cut = cut.min(TWO.len());
         let _ = parse("m.toml", &format!("{}{word}{}", &TWO[..cut], &TWO[cut..]));
