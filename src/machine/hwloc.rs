@@ -1,7 +1,7 @@
 //! hwloc topologies: of XML, of synthetic strings, and of this host.
 //!
 //! [`from_xml`] and [`from_synthetic`] make whole machines; [`topology_of_host`]
-//! and [`describe`] serve [`super::host`], which knows the memory better. hwloc
+//! and `describe` serve [`super::host`], which knows the memory better. hwloc
 //! knows sizes and no addresses, so that [`super::assume`] places the memory.
 
 use super::assume::{arch_of, default_page_bytes, place};

@@ -2,7 +2,7 @@
 //!
 //! hwloc says only "invalid argument" about XML it cannot read, and its C code is
 //! not to be tried with broken input. [`scan`] checks that tags nest, that the root is
-//! hwloc's and, with [`super::xml_objects`], the objects; it names the line of the
+//! hwloc's and, with `xml_objects`, the objects; it names the line of the
 //! first fault. [`Topology::for_hwloc`]
 //! is the text that [`super::hwloc`] hands on.
 

@@ -1,6 +1,6 @@
 //! A machine as a table and as JSON.
 //!
-//! [`text`] is what `pageinit machine` prints, [`json`] the body of its `--json`,
+//! [`text`] is what `pageinit machine` prints, [`json()`] the body of its `--json`,
 //! and [`library_table`] the list of built-in machines. Takes
 //! [`crate::machine`]'s types as plain data.
 
