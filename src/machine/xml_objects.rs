@@ -52,6 +52,9 @@ type Step = Result<(), String>;
 impl Objects {
     /// An element begins. `depth` is the number of elements it lies in.
     pub(super) fn begin(&mut self, tag: &str, attributes: &[(&str, &str)], depth: usize) -> Step {
+        for (name, text) in attributes.iter().filter(|(name, _)| name.ends_with("set")) {
+            parse(text).ok_or_else(|| no_set(tag, name, text))?;
+        }
         if tag != "object" {
             let is_foreign = !self.open.is_empty() && !INSIDE.contains(&tag);
             return if is_foreign { Err(format!("<{tag}> inside an <object>")) } else { Ok(()) };
@@ -194,8 +197,7 @@ fn sets_of<'t>(name: &str, get: impl Fn(&str) -> Option<&'t str>) -> Result<[Set
     let mut sets: [Set; 4] = Default::default();
     for (set, what) in sets.iter_mut().zip(SETS) {
         let text = get(what).ok_or_else(|| format!("{name} has no {what}"))?;
-        let wrong = || format!("the {what} of {name} is no set such as 0x0000000f: {text:?}");
-        *set = parse(text).ok_or_else(wrong)?;
+        *set = parse(text).ok_or_else(|| no_set(name, what, text))?;
     }
     let [cpus, complete_cpus, nodes, complete_nodes] = &sets;
     if !is_inside(cpus, complete_cpus) || !is_inside(nodes, complete_nodes) {
@@ -204,7 +206,13 @@ fn sets_of<'t>(name: &str, get: impl Fn(&str) -> Option<&'t str>) -> Result<[Set
     Ok(sets)
 }
 
+fn no_set(owner: &str, what: &str, text: &str) -> String {
+    format!("the {what} of {owner} is no set such as 0x0000000f: {text:?}")
+}
+
 /// Words of 32 bits in hexadecimal, the highest first; an empty one is zero.
+///
+/// hwloc 2.9 aborts on an empty first word, which it never writes.
 fn parse(text: &str) -> Option<Set> {
     let word = |part: &str| match part.strip_prefix("0x") {
         Some(digits) if (1..=8).contains(&digits.len()) && !digits.starts_with('+') => {
@@ -213,7 +221,7 @@ fn parse(text: &str) -> Option<Set> {
         None if part.is_empty() => Some(0),
         _ => None,
     };
-    if text.is_empty() {
+    if !text.starts_with("0x") {
         return None;
     }
     let words: Option<Set> = text.rsplit(',').map(word).collect();
@@ -243,7 +251,7 @@ mod tests {
         assert_eq!(parse("0x0000000f"), Some(vec![15]));
         assert_eq!(parse("0x1,,0x2"), Some(vec![2, 0, 1]));
         assert_eq!(parse("0x0"), Some(vec![]));
-        for bad in ["", "15", "0x", "0x123456789", "0xg", "0xf...f", "0x+1"] {
+        for bad in ["", "15", "0x", "0x123456789", "0xg", "0xf...f", "0x+1", ",0x1"] {
             assert_eq!(parse(bad), None, "{bad}");
         }
         assert_eq!(single(33), vec![0, 2]);
@@ -289,5 +297,6 @@ mod tests {
         wrong(&[pu[0], pu[1], pu[2]], "os_index");
         wrong(&[], "cannot hold");
         wrong(&[core, ("gp_index", "7")], "some objects");
+        wrong(&[core, ("allowed_cpuset", ",x1")], "no set");
     }
 }
