@@ -20,6 +20,8 @@ pub struct Topology<'t> {
     version: Option<Range<usize>>,
     /// `info` pairs of the root element (format 3) and of the machine object (2).
     infos: Vec<(&'t str, &'t str)>,
+    /// How many PU and NUMANode objects the text has.
+    counts: (usize, usize),
 }
 
 /// Why a text is not hwloc XML.
@@ -33,6 +35,11 @@ pub struct XmlError {
 }
 
 impl<'t> Topology<'t> {
+    /// How many PU and NUMANode objects the text has.
+    pub fn counts(&self) -> (usize, usize) {
+        self.counts
+    }
+
     /// The format's version as written, for example `2.0`.
     pub fn version(&self) -> Option<&'t str> {
         self.text.get(self.version.clone()?)
@@ -69,7 +76,7 @@ pub fn scan(text: &str) -> Result<Topology<'_>, XmlError> {
         text,
         at: 0,
         open: Vec::new(),
-        found: Topology { text, version: None, infos: Vec::new() },
+        found: Topology { text, version: None, infos: Vec::new(), counts: (0, 0) },
         seen_root: false,
         objects: Objects::default(),
     };
@@ -189,6 +196,7 @@ impl<'t> Scanner<'t> {
 
     /// What can be said only at the end: the format, and that objects were there.
     fn check_whole(&mut self) -> Step {
+        self.found.counts = self.objects.counts();
         let version = self.found.version().unwrap_or("1");
         if version.starts_with("2.") || version.starts_with("3.") {
             return self.objects.finish();

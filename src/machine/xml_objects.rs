@@ -87,6 +87,11 @@ impl Objects {
         }
     }
 
+    /// How many PU and NUMANode objects there were.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.pus.len(), self.nodes.len())
+    }
+
     /// The file ends; there must have been a whole machine.
     pub(super) fn finish(&self) -> Step {
         match (self.pus.is_empty(), self.nodes.is_empty()) {
