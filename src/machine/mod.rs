@@ -1,7 +1,7 @@
 //! What a computer is: nodes, CPUs, memory, distances, caches.
 //!
 //! [`Machine`] is plain data without I/O. The submodules make one out of an input:
-//! [`host`] (this computer), [`hwloc`] (hwloc XML and synthetic strings), [`file`]
+//! [`host`] (this computer), [`hwloc`] (hwloc XML and synthetic strings), [`mod@file`]
 //! (machine TOML, written by [`to_toml`]), [`library`] (the built-in `@name`s).
 //! [`input`] finds out which of them an argument means. [`assume`] places memory of
 //! which only sizes are known, [`check`] holds every front end to the same rules.
@@ -24,6 +24,7 @@ pub mod sysfs;
 pub mod text;
 pub mod to_toml;
 pub mod xml;
+mod xml_objects;
 
 pub use error::MachineError;
 pub use input::{Format, load};
