@@ -57,7 +57,9 @@ pub(super) fn kernel_model(
 ) -> Result<(KernelModel, Vec<Warning>), Failure> {
     let mut warnings = Vec::new();
     let version = match (wanted, machine.kernel_release.as_deref()) {
-        (Some(text), _) => text.parse::<KernelVersion>()?,
+        (Some(text), _) => {
+            text.parse::<KernelVersion>().map_err(|error| wrong_kernel(text, &error))?
+        }
         (None, Some(release)) => release.parse().unwrap_or_else(|error: VersionError| {
             let remedy = "name one with --kernel";
             let text = format!("{error}; the rules of {NEWEST} are used");
@@ -67,6 +69,10 @@ pub(super) fn kernel_model(
         (None, None) => NEWEST,
     };
     Ok((KernelModel::new(version, machine.arch), warnings))
+}
+
+fn wrong_kernel(text: &str, error: &VersionError) -> Failure {
+    Failure::usage(format!("--kernel {text}: {error}"))
 }
 
 /// The architecture of this program, for what is executed here.
