@@ -17,7 +17,7 @@ use crate::host::topology::HostTopology;
 use crate::kernel::{KernelModel, Layout, layout};
 use crate::machine::Machine;
 use crate::pfn::PfnRange;
-use crate::plan::Strategy;
+use crate::plan::{Executor, Strategy, Work};
 use crate::progress::{Progress, Unit};
 use crate::record::{
     COMPARE_SCHEMA, Execution, HostFacts, MachineFacts, MappingFacts, NodeFacts, Record, Tool,
@@ -106,6 +106,7 @@ pub fn compare(
     record.warnings.extend(stand_ins(machine, &record.execution.mapping));
     let candidates = candidates(&choices, &executed, &whole, options.free, options.chunk_pages);
     record.plans = figures::plan_facts(&candidates);
+    record.warnings.extend(idle_threads(&candidates, options));
 
     let memory = Memory::map(nodes, buffer.copies)?;
     let mut study = Study { host, options, executed, candidates, memory, progress, stop };
@@ -244,6 +245,21 @@ fn stand_ins(machine: &Machine, mapping: &[MappingFacts]) -> Option<Warning> {
                 hosts.join(", ")
             ),
             "times are those of this host's CPUs and memory",
+        )
+    })
+}
+
+/// What is said when more threads were asked for than get a chunk.
+fn idle_threads(candidates: &[Candidate], options: &Options) -> Option<Warning> {
+    let asked = options.threads?;
+    let phases = candidates.iter().flat_map(|c| &c.executed.phases);
+    let shared = phases.filter(|phase| phase.executor == Executor::NodeThreads);
+    let most = shared.flat_map(|phase| &phase.work).map(Work::threads).max()?;
+    (most < asked).then(|| {
+        Warning::new(
+            "idle-threads",
+            format!("only {most} of --threads {asked} get a chunk of a node's pages"),
+            "use a larger --buffer or a smaller --chunk",
         )
     })
 }

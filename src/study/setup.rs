@@ -214,7 +214,9 @@ pub fn set_threads(layout: &mut Layout, nodes: &[(Mapping, Vec<PfnRange>)], opti
         for job in &mut node.jobs {
             job.max_threads = threads;
             if let Some(pages) = options.chunk_pages {
+                // Both limit how many workers get a chunk (`InitJob::workers`).
                 job.min_chunk = pages.min(job.min_chunk);
+                job.align = pages.min(job.align);
             }
         }
     }
