@@ -1,8 +1,8 @@
 //! Arguments that several verbs share, and what they stand for.
 
 use super::exit::Failure;
-use crate::kernel::version::{NEWEST, VersionError};
-use crate::kernel::{KernelModel, KernelVersion};
+use crate::kernel::KernelModel;
+use crate::kernel::version::NEWEST;
 use crate::machine::input::{self, Format};
 use crate::machine::{Arch, Machine};
 use crate::warning::Warning;
@@ -55,24 +55,20 @@ pub(super) fn kernel_model(
     machine: &Machine,
     wanted: Option<&str>,
 ) -> Result<(KernelModel, Vec<Warning>), Failure> {
-    let mut warnings = Vec::new();
-    let version = match (wanted, machine.kernel_release.as_deref()) {
-        (Some(text), _) => {
-            text.parse::<KernelVersion>().map_err(|error| wrong_kernel(text, &error))?
-        }
-        (None, Some(release)) => release.parse().unwrap_or_else(|error: VersionError| {
-            let remedy = "name one with --kernel";
-            let text = format!("{error}; the rules of {NEWEST} are used");
-            warnings.push(Warning::new("kernel-not-modelled", text, remedy));
-            NEWEST
-        }),
-        (None, None) => NEWEST,
+    let (release, named) = match (wanted, machine.kernel_release.as_deref()) {
+        (Some(text), _) => (text.to_owned(), true),
+        (None, Some(own)) => (own.to_owned(), false),
+        (None, None) => (NEWEST.to_string(), false),
     };
-    Ok((KernelModel::new(version, machine.arch), warnings))
-}
-
-fn wrong_kernel(text: &str, error: &VersionError) -> Failure {
-    Failure::usage(format!("--kernel {text}: {error}"))
+    match KernelModel::from_release(&release, machine.arch) {
+        Ok(model) => Ok((model, Vec::new())),
+        Err(error) if named => Err(Failure::usage(format!("--kernel {release}: {error}"))),
+        Err(error) => {
+            let text = format!("{error}; the rules of {NEWEST} are used");
+            let warning = Warning::new("kernel-not-modelled", text, "name one with --kernel");
+            Ok((KernelModel::new(NEWEST, machine.arch), vec![warning]))
+        }
+    }
 }
 
 /// The architecture of this program, for what is executed here.

@@ -1,14 +1,20 @@
 //! The result of the memory model: what lies where and who initialises it.
 //!
-//! [`Layout`] is data. First version: memory is taken as the machine gives it, the
-//! memmap of a node lies at the top of that node, and nothing but the memmap itself
-//! and the first MiB is reserved. `plan` makes boot plans out of a layout.
+//! [`Layout`] is data; [`layout()`] makes it for a machine. [`BootInput`] is the exact
+//! question: memory, reservations and rules; [`BootInput::boot`] answers it by running
+//! [`super::place`] and then [`super::deferral`]. `plan` makes boot plans of a layout.
 
+use super::deferral::{MemoryPages, Split, split};
+use super::memblock::MemblockFlags;
+use super::memory_map::MemoryMap;
 use super::padata::InitJob;
+use super::place::{PlaceError, Placement, place};
+use super::sparse_rules::{ReleaseRules, SparseConfig};
 use super::struct_page::PageFormat;
-use super::version::{EarlyLimit, KernelModel};
-use crate::machine::{Arch, Machine, Node};
-use crate::pfn::{self, Nid, Pfn, PfnRange, SectionNr};
+use super::version::{KernelModel, VersionError};
+use super::zones::MovableOptions;
+use crate::machine::{Arch, Machine};
+use crate::pfn::{self, Nid, Pfn, PfnRange, PhysRange, SectionNr};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
@@ -169,108 +175,106 @@ pub struct EarlyPages {
 /// Why a machine has no layout.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum LayoutError {
-    /// The machine has no memory at all.
-    #[error("machine {0} has no memory: give its nodes memory")]
-    Empty(String),
+    /// Memory cannot be placed by this kernel's rules.
+    #[error("{machine}: {cause}")]
+    Place {
+        /// The machine.
+        machine: String,
+        /// What is wrong with it.
+        cause: PlaceError,
+    },
+    /// The release names no version that is modelled.
+    #[error(transparent)]
+    Version(#[from] VersionError),
 }
 
-/// Applies the rules of `kernel` to `machine`.
+/// Applies the rules of `kernel` to `machine`, whose early reservations are assumed.
 ///
 /// # Errors
-/// When the machine has no memory.
+/// When memory cannot be placed: none at all, overlapping, beyond the architecture.
 pub fn layout(machine: &Machine, kernel: &KernelModel) -> Result<Layout, LayoutError> {
-    if machine.memory_bytes() == 0 {
-        return Err(LayoutError::Empty(machine.name.clone()));
-    }
-    let format = kernel.page_format();
-    let mut out = Layout {
-        machine: machine.name.clone(),
+    let config = SparseConfig::for_machine(kernel, machine);
+    let rules = ReleaseRules::new(&kernel.release, machine.arch, machine.page_bytes, config)?;
+    let map = MemoryMap::assumed(machine, &rules);
+    let cpus = machine.nodes.iter().map(|n| (n.nid, n.cpus.len() as u32)).collect();
+    let input = BootInput {
+        name: machine.name.clone(),
+        map,
+        rules,
+        movable: MovableOptions::default(),
         kernel: kernel.clone(),
-        arch: machine.arch,
-        page_bytes: machine.page_bytes,
-        pages_per_section: (128 << 20) / machine.page_bytes,
-        max_order_pages: 1024,
-        pageblock_pages: 512,
-        format,
-        zones: Vec::new(),
-        memmap: Vec::new(),
-        nodes: Vec::new(),
-        warnings: Vec::new(),
+        cpus,
     };
-    for node in machine.nodes.iter().filter(|n| !n.memory.is_empty()) {
-        let present: Vec<PfnRange> =
-            node.memory.iter().map(|r| r.whole_pages(machine.page_bytes)).collect();
-        sketch_node(&mut out, node, &pfn::normalise(present));
-    }
-    Ok(out)
+    Ok(input.boot()?.0)
 }
 
-/// First version: one node by itself, its memmap at its top.
-fn sketch_node(out: &mut Layout, node: &Node, present: &[PfnRange]) {
-    let (first, end) = (present[0].start, present[present.len() - 1].end);
-    let limits =
-        [(ZoneKind::Dma, 1 << 24), (ZoneKind::Dma32, 1 << 32), (ZoneKind::Normal, u64::MAX)];
-    let mut from = Pfn(0);
-    let mut last = first;
-    for (zone, limit) in limits {
-        let range = PfnRange { start: from.max(first), end: Pfn(limit / out.page_bytes).min(end) };
-        from = Pfn(limit / out.page_bytes);
-        let inside = pfn::intersect(present, &[range]);
-        if !inside.is_empty() {
-            last = range.start;
-            out.zones.push(ZoneSpan {
-                nid: node.nid,
-                zone,
-                start_pfn: range.start,
-                spanned: range.pages(),
-                present: pfn::total_pages(&inside),
-            });
+/// A machine as it stands when `sparse_init` starts, with the rules that hold.
+#[derive(Clone, Debug)]
+pub struct BootInput {
+    /// The machine's name.
+    pub name: String,
+    /// Memory and reservations.
+    pub map: MemoryMap,
+    /// The rules of `sparse_init` and memblock.
+    pub rules: ReleaseRules,
+    /// What the command line says about `ZONE_MOVABLE`.
+    pub movable: MovableOptions,
+    /// The rules of everything else.
+    pub kernel: KernelModel,
+    /// Online CPUs by node.
+    pub cpus: Vec<(Nid, u32)>,
+}
+
+impl BootInput {
+    /// Runs the memory model: what lies where, and who initialises it.
+    ///
+    /// # Errors
+    /// When memory cannot be placed.
+    pub fn boot(&self) -> Result<(Layout, Placement), LayoutError> {
+        let placed = place(&self.map, &self.rules, &self.movable);
+        let placement = placed.map_err(|cause| self.error(cause))?;
+        let nodes = split(&self.split(&placement), &self.kernel);
+        let mut format = self.kernel.page_format();
+        format.vmemmap_base = self.rules.vmemmap_base;
+        let layout = Layout {
+            machine: self.name.clone(),
+            kernel: self.kernel.clone(),
+            arch: self.rules.arch,
+            page_bytes: self.rules.page_bytes,
+            pages_per_section: self.rules.pages_per_section(),
+            max_order_pages: self.rules.max_order_pages(),
+            pageblock_pages: self.rules.pageblock_pages(),
+            format,
+            zones: placement.zones.clone(),
+            memmap: placement.extents(&self.rules),
+            nodes,
+            warnings: placement.warnings.clone(),
+        };
+        Ok((layout, placement))
+    }
+
+    fn error(&self, cause: PlaceError) -> LayoutError {
+        LayoutError::Place { machine: self.name.clone(), cause }
+    }
+
+    /// The question of early and deferred pages, once the memmap has its place.
+    fn split(&self, placement: &Placement) -> Split {
+        let page_bytes = self.rules.page_bytes;
+        let memory = self.map.memory.iter().map(|m| MemoryPages {
+            range: PhysRange::new(m.start, m.end).whole_pages(page_bytes),
+            nid: m.nid,
+        });
+        let reserved = placement.after.reserved.iter().map(|r| PhysRange::new(r.start, r.end));
+        // Unmapped memory has struct pages that are treated as reserved ones.
+        let unmapped = self.map.memory.iter().filter(|m| m.flags.contains(MemblockFlags::NOMAP));
+        let unmapped = unmapped.map(|m| PhysRange::new(m.start, m.end));
+        Split {
+            page_bytes,
+            pages_per_section: self.rules.pages_per_section(),
+            zones: placement.zones.clone(),
+            memory: memory.filter(|m| !m.range.is_empty()).collect(),
+            reserved: reserved.chain(unmapped).collect(),
+            cpus: self.cpus.clone(),
         }
     }
-    let pps = out.pages_per_section;
-    let memmap_pages = pfn::total_pages(present).next_multiple_of(pps) * 64 / out.page_bytes;
-    let top = PfnRange { start: Pfn(end.0.saturating_sub(memmap_pages)).max(first), end };
-    out.memmap.push(MemmapExtent {
-        section_start: first.section(pps),
-        section_end: end.align_up(pps).section(pps),
-        nid: node.nid,
-        on_nid: node.nid,
-        backing: Backing::Pmd,
-        start: top.start.0 * out.page_bytes,
-        end: top.end.0 * out.page_bytes,
-    });
-    let early_pages = match out.kernel.early_limit {
-        EarlyLimit::All => u64::MAX,
-        EarlyLimit::TwoGib => (2 << 30) / out.page_bytes,
-        EarlyLimit::OneSection => pps,
-    };
-    let split = last.offset(early_pages).align_up(pps);
-    let low = [PfnRange { start: Pfn(0), end: split }];
-    let reserved = pfn::intersect(
-        present,
-        &pfn::normalise(vec![PfnRange::new(0, (1 << 20) / out.page_bytes), top]),
-    );
-    let sweep = pfn::intersect(present, &low);
-    let late_reserved = pfn::subtract(&reserved, &low);
-    let deferred = pfn::subtract(&pfn::subtract(present, &low), &reserved);
-    let max_threads = if out.kernel.threads_by_cpus { node.cpus.len().max(1) as u32 } else { 1 };
-    let jobs = deferred.first().map(|d| InitJob {
-        start: d.start,
-        size: end.align_up(pps).pages_since(d.start),
-        align: pps,
-        min_chunk: pps,
-        max_threads,
-        numa_aware: false,
-    });
-    out.nodes.push(NodeLayout {
-        nid: node.nid,
-        cpus: node.cpus.len() as u32,
-        first_deferred_pfn: (split < end).then_some(split),
-        early_free: pfn::subtract(&sweep, &reserved),
-        early: EarlyPages { sweep, reserved: late_reserved, holes: Vec::new() },
-        pg_reserved: reserved,
-        deferred,
-        max_threads,
-        jobs: jobs.into_iter().collect(),
-    });
 }

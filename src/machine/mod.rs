@@ -12,6 +12,7 @@ pub mod assume;
 pub mod check;
 pub mod cpulist;
 pub mod error;
+pub mod facts;
 pub mod file;
 pub mod host;
 pub mod hwloc;
@@ -154,14 +155,14 @@ impl Source {
 impl Node {
     /// The node's memory in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        self.memory.iter().map(|r| r.bytes()).sum()
+        self.memory.iter().fold(0, |sum, r| sum.saturating_add(r.bytes()))
     }
 }
 
 impl Machine {
     /// All memory in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        self.nodes.iter().map(Node::memory_bytes).sum()
+        self.nodes.iter().fold(0, |sum, n| sum.saturating_add(n.memory_bytes()))
     }
 
     /// The node with this id.

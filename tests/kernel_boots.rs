@@ -1,0 +1,129 @@
+//! The memory model against 122 captured boots.
+//!
+//! From memory, reservations, node data, release, configuration and command line the
+//! model must produce every request of `sparse_init` with its address, everything given
+//! back, and every zone, without tolerance. `EXCEPTIONS` names boots that it does
+//! not reproduce yet; the table may only shrink.
+
+use pageinit::kernel::layout::ZoneKind;
+use pageinit::kernel::memory_map::MemoryMap;
+use pageinit::kernel::place::{Placement, place};
+use pageinit::kernel::sparse_rules::{ReleaseRules, SparseConfig};
+use pageinit::kernel::zones::MovableOptions;
+use pageinit::machine::facts::BootFacts;
+use std::path::Path;
+
+/// Boots that the model does not reproduce, with the reason.
+const EXCEPTIONS: &[(&str, &str)] = &[];
+
+/// How many boots there are.
+const BOOTS: usize = 122;
+
+fn boots() -> Vec<BootFacts> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/boots");
+    let mut paths: Vec<_> = std::fs::read_dir(&dir)
+        .unwrap_or_else(|e| panic!("{}: {e}", dir.display()))
+        .map(|entry| entry.expect("entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "json"))
+        .collect();
+    paths.sort();
+    paths.iter().map(|p| BootFacts::read(p).unwrap_or_else(|e| panic!("{e}"))).collect()
+}
+
+fn rules_of(facts: &BootFacts) -> ReleaseRules {
+    let version = facts.kernel.parse().expect("known version");
+    let config = SparseConfig::from_facts(facts, version);
+    ReleaseRules::new(&facts.kernel, facts.arch, facts.page_bytes, config).expect("known")
+}
+
+fn placed(facts: &BootFacts) -> Placement {
+    let options = MovableOptions::from_cmdline(&facts.cmdline).expect("valid options");
+    let map = MemoryMap::from_facts(facts);
+    place(&map, &rules_of(facts), &options).unwrap_or_else(|e| panic!("{}: {e}", facts.id))
+}
+
+fn request_mismatch(facts: &BootFacts, placement: &Placement) -> Option<String> {
+    let mut modelled = placement.requests.iter();
+    for (i, real) in facts.allocations.iter().enumerate() {
+        let Some(ours) = modelled.next() else {
+            return Some(format!("request {i}: missing, expected {real:?}"));
+        };
+        let same = ours.call == real.call
+            && (ours.bytes, ours.align, ours.nid) == (real.bytes, real.align, real.nid)
+            && (ours.min_addr, ours.max_addr) == (real.min_addr, real.max_addr)
+            && ours.caller == real.caller
+            && ours.start == real.start;
+        if !same {
+            return Some(format!("request {i}:\n  real  {real:?}\n  model {ours:?}"));
+        }
+    }
+    modelled.next().map(|extra| format!("request too many: {extra:?}"))
+}
+
+fn free_mismatch(facts: &BootFacts, placement: &Placement) -> Option<String> {
+    let real = facts.frees.as_ref()?;
+    let ours: Vec<_> = placement.frees.iter().map(|f| (f.after, f.start, f.end)).collect();
+    let real: Vec<_> = real.iter().map(|f| (f.after, f.range.start, f.range.end)).collect();
+    (ours != real).then(|| format!("frees: real {real:x?}, model {ours:x?}"))
+}
+
+fn zone_name(zone: ZoneKind) -> &'static str {
+    match zone {
+        ZoneKind::Dma => "DMA",
+        ZoneKind::Dma32 => "DMA32",
+        ZoneKind::Normal => "Normal",
+        ZoneKind::Movable => "Movable",
+    }
+}
+
+fn zone_mismatch(facts: &BootFacts, placement: &Placement) -> Option<String> {
+    let real: Vec<_> = facts
+        .zones
+        .iter()
+        .map(|z| (z.nid, z.zone.as_str(), z.start_pfn, z.spanned, z.present))
+        .collect();
+    let ours: Vec<_> = placement
+        .zones
+        .iter()
+        .map(|z| (z.nid, zone_name(z.zone), z.start_pfn.0, z.spanned, z.present))
+        .collect();
+    (ours != real).then(|| format!("zones:\n  real  {real:?}\n  model {ours:?}"))
+}
+
+/// Where the guest's page tables say pieces of the memmap lie.
+fn memmap_mismatch(facts: &BootFacts, placement: &Placement) -> Option<String> {
+    for real in &facts.vmemmap_map {
+        let offset = real.pfn * facts.struct_page_bytes;
+        let ours = placement.memmap.iter().find_map(|run| run.address_of(offset));
+        // The tables give the start of the mapping; the struct page may lie inside.
+        let piece = placement.memmap.first().map_or(1, |run| run.piece_bytes);
+        let ours = ours.map(|at| at - at % piece);
+        if ours != Some(real.start) {
+            return Some(format!("memmap: {real:x?}, model {ours:x?}"));
+        }
+    }
+    None
+}
+
+#[test]
+fn the_model_reproduces_every_captured_boot() {
+    let boots = boots();
+    assert_eq!(boots.len(), BOOTS, "boots in fixtures/boots");
+    let (mut requests, mut wrong) = (0, Vec::new());
+    for facts in &boots {
+        let placement = placed(facts);
+        let mismatch = request_mismatch(facts, &placement)
+            .or_else(|| free_mismatch(facts, &placement))
+            .or_else(|| zone_mismatch(facts, &placement))
+            .or_else(|| memmap_mismatch(facts, &placement));
+        requests += facts.allocations.len();
+        let expected = EXCEPTIONS.iter().any(|(id, _)| *id == facts.id);
+        match mismatch {
+            Some(what) if !expected => wrong.push(format!("{}: {what}", facts.id)),
+            None if expected => wrong.push(format!("{}: now right, remove it", facts.id)),
+            _ => {}
+        }
+    }
+    println!("{} boots with {requests} requests, {} wrong", boots.len(), wrong.len());
+    assert!(wrong.is_empty(), "{} boots:\n{}", wrong.len(), wrong.join("\n"));
+}
