@@ -10,6 +10,7 @@ use crate::host::signal;
 use crate::host::topology::HostTopology;
 use crate::kernel::KernelModel;
 use crate::machine::{Machine, input};
+use crate::progress::Progress;
 use crate::record::Record;
 use crate::report;
 use crate::study::compare::{HostContext, Options, compare, plans};
@@ -93,7 +94,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return show_plan(&machine, &kernel, &host, &options, &warnings);
     }
     let bar = Bar::default();
-    let mut record = compare(&machine, &kernel, &host, &options, &bar, &signal::interrupted)?;
+    let compared = compare(&machine, &kernel, &host, &options, &bar, &signal::interrupted);
+    // Whatever ended early has left its bar on the terminal.
+    bar.end();
+    let mut record = compared?;
     record.warnings.append(&mut warnings);
     if args.json {
         output::json(&record)?;

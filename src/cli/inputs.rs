@@ -62,7 +62,7 @@ pub(super) fn kernel_model(
     };
     match KernelModel::from_release(&release, machine.arch) {
         Ok(model) => Ok((model, Vec::new())),
-        Err(error) if named => Err(error.into()),
+        Err(error) if named => Err(Failure::usage(format!("--kernel {release}: {error}"))),
         Err(error) => {
             let text = format!("{error}; the rules of {NEWEST} are used");
             let warning = Warning::new("kernel-not-modelled", text, "name one with --kernel");

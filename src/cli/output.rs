@@ -4,7 +4,7 @@ use super::exit::Failure;
 use crate::record::Tool;
 use crate::warning::Warning;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::io::{self, Write};
 
 /// Writes data to stdout.
@@ -21,18 +21,21 @@ pub(super) fn json(document: &impl Serialize) -> Result<(), Failure> {
     data(&text)
 }
 
-/// Puts what every document begins with in front of `body`.
-pub(super) fn document(schema: &str, warnings: &[Warning], body: Value) -> Value {
-    let mut whole = Map::new();
-    whole.insert("schema".into(), json!(schema));
-    whole.insert("tool".into(), json!(Tool::this()));
-    whole.insert("argv".into(), json!(argv()));
-    whole.insert("complete".into(), json!(true));
-    whole.insert("warnings".into(), json!(warnings));
-    if let Value::Object(body) = body {
-        whole.extend(body);
-    }
-    Value::Object(whole)
+/// A document with what every document begins with, in that order.
+#[derive(Debug, Serialize)]
+pub(super) struct Document<'d> {
+    schema: &'d str,
+    tool: Tool,
+    argv: Vec<String>,
+    complete: bool,
+    warnings: &'d [Warning],
+    #[serde(flatten)]
+    body: Value,
+}
+
+/// Puts what every document begins with in front of `body`, an object.
+pub(super) fn document<'d>(schema: &'d str, warnings: &'d [Warning], body: Value) -> Document<'d> {
+    Document { schema, tool: Tool::this(), argv: argv(), complete: true, warnings, body }
 }
 
 /// The command line as it was given.

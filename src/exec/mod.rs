@@ -11,10 +11,12 @@ pub mod memory;
 pub mod ops;
 pub mod phase;
 pub mod team;
+#[cfg(test)]
+mod tests;
 pub mod verify;
 
 pub use memory::{Mapping, Memory};
-pub use phase::{PhaseTime, RunTimes, WorkerSpan, run, zero_advantage};
+pub use phase::{PhaseTime, RunTimes, WorkerSpan, run, run_until, zero_advantage};
 
 use crate::host::HostError;
 use crate::host::store::{StoreError, StoreKind};

@@ -4,11 +4,12 @@
 //! phase's clock starts: pieces are carved, queues filled, threads pinned. A worker
 //! then takes chunks until its node's queue is empty.
 
-use super::ExecError;
 use super::lists::{Chain, NodeLists};
 use super::memory::{Area, ListKey, Memory, carve, cpus_of};
 use super::ops::{Ops, Piece, ReadyStep};
 use super::team::run_team;
+use super::{ExecError, Stop};
+use crate::host::HostError;
 use crate::host::clock::Clock;
 use crate::host::line::Line;
 use crate::host::store::{ImageStore, Store, StoreKind};
@@ -85,26 +86,53 @@ pub fn run(
     clock: &Clock,
     plan: &BootPlan,
 ) -> Result<RunTimes, ExecError> {
-    poison(memory, topo)?;
+    run_until(memory, topo, clock, plan, &|| false)
+}
+
+/// As [`run`], but ends early when `stop` says so, which is asked before every chunk
+/// and every phase.
+///
+/// # Errors
+/// As [`run`], and [`HostError::Interrupted`] when it was ended early: memory then
+/// holds a part of a boot.
+pub fn run_until(
+    memory: &mut Memory,
+    topo: &HostTopology,
+    clock: &Clock,
+    plan: &BootPlan,
+    stop: Stop<'_>,
+) -> Result<RunTimes, ExecError> {
+    poison(memory, topo, stop)?;
     memory.lists.clear();
     let mut phases = Vec::with_capacity(plan.phases.len());
     for phase in &plan.phases {
-        let runner = Runner { topo, clock, plan, phase };
+        let runner = Runner { topo, clock, plan, phase, stop };
         phases.push(match phase.executor {
             Executor::BootCpu => runner.boot_cpu(memory)?,
             Executor::NodeThreads => runner.node_threads(memory)?,
         });
+        go_on(stop)?;
     }
     Ok(RunTimes { phases })
 }
 
+/// An error once `stop` says so.
+fn go_on(stop: Stop<'_>) -> Result<(), ExecError> {
+    if stop() { Err(HostError::Interrupted.into()) } else { Ok(()) }
+}
+
 /// So that nothing is zero by luck and every line is cold, as at boot.
-fn poison(memory: &mut Memory, topo: &HostTopology) -> Result<(), ExecError> {
-    fill(memory, topo, u64::MAX)
+fn poison(memory: &mut Memory, topo: &HostTopology, stop: Stop<'_>) -> Result<(), ExecError> {
+    fill(memory, topo, u64::MAX, stop)
 }
 
 /// Fills the whole buffer with one word past the caches, by all CPUs of each node.
-fn fill(memory: &mut Memory, topo: &HostTopology, word: u64) -> Result<(), ExecError> {
+fn fill(
+    memory: &mut Memory,
+    topo: &HostTopology,
+    word: u64,
+    stop: Stop<'_>,
+) -> Result<(), ExecError> {
     const SLICE_LINES: usize = (8 << 20) / 64;
     let store = best_image(StoreKind::NonTemporal)?;
     for (host_nid, lines) in memory.arenas_mut() {
@@ -112,12 +140,14 @@ fn fill(memory: &mut Memory, topo: &HostTopology, word: u64) -> Result<(), ExecE
         let queue = filled(lines.chunks_mut(SLICE_LINES).collect());
         let seats: Vec<(u32, ())> = cpus.into_iter().map(|cpu| (cpu, ())).collect();
         run_team(topo, &seats, |()| {
-            while let Some(slice) = queue.pop() {
+            while !stop()
+                && let Some(slice) = queue.pop()
+            {
                 store.write_images(slice, [word; 8], [0; 8]);
             }
         })?;
     }
-    Ok(())
+    go_on(stop)
 }
 
 /// How many times as fast as other data this host writes zeroes past the caches:
@@ -125,16 +155,17 @@ fn fill(memory: &mut Memory, topo: &HostTopology, word: u64) -> Result<(), ExecE
 /// then a pass of zeroes says little about other stores.
 ///
 /// # Errors
-/// When threads cannot be started or pinned.
+/// When threads cannot be started or pinned, and when `stop` says so.
 pub fn zero_advantage(
     memory: &mut Memory,
     topo: &HostTopology,
     clock: &Clock,
+    stop: Stop<'_>,
 ) -> Result<f64, ExecError> {
     const ROUNDS: usize = 5;
     let mut timed = |word: u64| -> Result<f64, ExecError> {
         let began = clock.now_ns();
-        fill(memory, topo, word)?;
+        fill(memory, topo, word, stop)?;
         Ok((clock.now_ns() - began) as f64)
     };
     let mut ratios = Vec::with_capacity(ROUNDS);
@@ -159,6 +190,7 @@ struct Runner<'r> {
     clock: &'r Clock,
     plan: &'r BootPlan,
     phase: &'r Phase,
+    stop: Stop<'r>,
 }
 
 /// The chunks of one node and everything its workers share.
@@ -199,6 +231,7 @@ impl Runner<'_> {
             let index = area_of(&memory.areas, work.nid)?;
             let pages = memory.areas[index].pages.clone();
             for copy in 0..memory.copies {
+                go_on(self.stop)?;
                 let lines = memory.copies_mut().swap_remove(index).swap_remove(copy);
                 let pieces = carve(lines, &pages, &work.spans);
                 let lists = self.lists(work.nid);
@@ -314,7 +347,10 @@ impl Runner<'_> {
     ) -> WorkerSpan {
         let start_ns = self.clock.now_ns();
         let (mut busy_ns, mut chunks) = (0, 0);
-        while let Some((copy, pieces)) = task.queue.pop() {
+        // Asking is one load; `run_until` throws the times of a stopped phase away.
+        while !(self.stop)()
+            && let Some((copy, pieces)) = task.queue.pop()
+        {
             let began = self.clock.now_ns();
             self.ops(work, steps, &task.lists[copy]).run(pieces);
             busy_ns += self.clock.now_ns() - began;

@@ -8,7 +8,7 @@ use super::setup::{BufferPlan, check_nodes, map_nodes, plan_buffer, set_threads}
 use super::{StudyError, figures, scale};
 use crate::exec::memory::FirstTouch;
 use crate::exec::verify::{Expect, verify};
-use crate::exec::{Mapping, Memory, RunTimes, Stop, run, zero_advantage};
+use crate::exec::{Mapping, Memory, RunTimes, Stop, run_until, zero_advantage};
 use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
 use crate::host::node_memory::node_available_bytes;
@@ -17,7 +17,7 @@ use crate::host::topology::HostTopology;
 use crate::kernel::{KernelModel, Layout, layout};
 use crate::machine::Machine;
 use crate::pfn::PfnRange;
-use crate::plan::Strategy;
+use crate::plan::{Executor, Strategy, Work};
 use crate::progress::{Progress, Unit};
 use crate::record::{
     COMPARE_SCHEMA, Execution, HostFacts, MachineFacts, MappingFacts, NodeFacts, Record, Tool,
@@ -103,24 +103,16 @@ pub fn compare(
     record.warnings.extend(machine.warnings.iter().chain(&whole.warnings).cloned());
     record.execution = execution(&buffer, &nodes, options);
     record.warnings.extend(buffer.warnings);
+    record.warnings.extend(stand_ins(machine, &record.execution.mapping));
     let candidates = candidates(&choices, &executed, &whole, options.free, options.chunk_pages);
     record.plans = figures::plan_facts(&candidates);
+    record.warnings.extend(idle_threads(&candidates, options));
 
     let memory = Memory::map(nodes, buffer.copies)?;
     let mut study = Study { host, options, executed, candidates, memory, progress, stop };
-    let samples = match study.fault_in() {
-        Ok(touch) => {
-            record.execution.first_touch_ns = Some(touch.wall_ns);
-            record.execution.placement = touch.placement;
-            record.execution.huge_page_bytes = study.memory.huge_page_bytes();
-            record.warnings.extend(touch.warnings);
-            record.warnings.extend(no_huge_pages(&record.execution));
-            let advantage = zero_advantage(&mut study.memory, &host.topo, &host.clock)?;
-            record.execution.zero_advantage = Some(advantage);
-            record.warnings.extend(zeroes_faster(advantage));
-            study.rounds()?
-        }
-        Err(StudyError::Exec(error)) if error.is_interrupt() => Vec::new(),
+    let samples = match study.measure(&mut record) {
+        Ok(samples) => samples,
+        Err(error) if error.is_interrupt() => Vec::new(),
         Err(other) => return Err(other),
     };
     let rounds = samples.iter().map(Vec::len).min().unwrap_or(0);
@@ -149,6 +141,21 @@ pub fn plans(
 }
 
 impl Study<'_> {
+    /// Prepares the memory, runs all rounds, and notes what is known before them.
+    fn measure(&mut self, record: &mut Record) -> Result<Vec<Vec<RunTimes>>, StudyError> {
+        let touch = self.fault_in()?;
+        record.execution.first_touch_ns = Some(touch.wall_ns);
+        record.execution.placement = touch.placement;
+        record.execution.huge_page_bytes = self.memory.huge_page_bytes();
+        record.warnings.extend(touch.warnings);
+        record.warnings.extend(no_huge_pages(&record.execution));
+        let (topo, clock) = (&self.host.topo, &self.host.clock);
+        let advantage = zero_advantage(&mut self.memory, topo, clock, self.stop)?;
+        record.execution.zero_advantage = Some(advantage);
+        record.warnings.extend(zeroes_faster(advantage));
+        self.rounds()
+    }
+
     fn fault_in(&mut self) -> Result<FirstTouch, StudyError> {
         Ok(self.memory.fault_in(&self.host.topo, self.progress, self.stop)?)
     }
@@ -167,7 +174,11 @@ impl Study<'_> {
                 if (self.stop)() {
                     break 'rounds;
                 }
-                samples[index].push(self.run_one(index, round)?);
+                match self.run_one(index, round) {
+                    Ok(times) => samples[index].push(times),
+                    Err(error) if error.is_interrupt() => break 'rounds,
+                    Err(other) => return Err(other),
+                }
                 self.progress.advance(1);
             }
         }
@@ -178,7 +189,8 @@ impl Study<'_> {
     fn run_one(&mut self, index: usize, round: u32) -> Result<RunTimes, StudyError> {
         let candidate = &self.candidates[index];
         let plan = &candidate.executed;
-        let times = run(&mut self.memory, &self.host.topo, &self.host.clock, plan)?;
+        let (topo, clock) = (&self.host.topo, &self.host.clock);
+        let times = run_until(&mut self.memory, topo, clock, plan, self.stop)?;
         let expect = candidate.probe.map_or(Expect::Final, |p| Expect::OnlyOp(p.op()));
         verify(&self.memory, &self.executed, plan, expect).map_err(|mismatch| {
             StudyError::WrongData {
@@ -213,6 +225,43 @@ impl Study<'_> {
         record.scaled = scale::scaled_machines(&drawn, machine, whole, self.options.free)?;
         Ok(())
     }
+}
+
+/// What is said of a machine that is not this host.
+fn stand_ins(machine: &Machine, mapping: &[MappingFacts]) -> Option<Warning> {
+    let mut hosts: Vec<u32> = mapping.iter().map(|m| m.host_nid).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let hosts: Vec<String> = hosts.iter().map(u32::to_string).collect();
+    (!machine.is_this_host).then(|| {
+        Warning::new(
+            "not-this-host",
+            format!(
+                "{} is not this host: its {} node{} executed on this host's node{} {}",
+                machine.name,
+                mapping.len(),
+                if mapping.len() == 1 { " is" } else { "s are" },
+                if hosts.len() == 1 { "" } else { "s" },
+                hosts.join(", ")
+            ),
+            "times are those of this host's CPUs and memory",
+        )
+    })
+}
+
+/// What is said when more threads were asked for than get a chunk.
+fn idle_threads(candidates: &[Candidate], options: &Options) -> Option<Warning> {
+    let asked = options.threads?;
+    let phases = candidates.iter().flat_map(|c| &c.executed.phases);
+    let shared = phases.filter(|phase| phase.executor == Executor::NodeThreads);
+    let most = shared.flat_map(|phase| &phase.work).map(Work::threads).max()?;
+    (most < asked).then(|| {
+        Warning::new(
+            "idle-threads",
+            format!("only {most} of --threads {asked} get a chunk of a node's pages"),
+            "use a larger --buffer or a smaller --chunk",
+        )
+    })
 }
 
 /// Above this, zeroing passes look clearly cheaper than any other stores.

@@ -11,6 +11,8 @@ pub mod compare;
 pub mod figures;
 pub mod scale;
 pub mod setup;
+#[cfg(test)]
+mod tests;
 
 pub use candidates::Candidate;
 pub use compare::{HostContext, Options, compare};
@@ -30,7 +32,9 @@ pub enum StudyError {
     #[error("{0}")]
     Usage(String),
     /// Not enough memory.
-    #[error("{what} needs {needed}, but only {free} may be used here ({limit})")]
+    #[error(
+        "{what} needs {needed}, but only {free} may be used here ({limit}); use a smaller --buffer"
+    )]
     NoMemory {
         /// What asked for it.
         what: String,
@@ -66,4 +70,11 @@ pub enum StudyError {
         /// What differs.
         mismatch: Box<Mismatch>,
     },
+}
+
+impl StudyError {
+    /// Whether the user ended the work.
+    pub const fn is_interrupt(&self) -> bool {
+        matches!(self, Self::Exec(error) if error.is_interrupt())
+    }
 }

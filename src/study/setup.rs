@@ -6,13 +6,14 @@
 use super::StudyError;
 use super::compare::{HostContext, Options};
 use crate::exec::Mapping;
+use crate::host::budget::MemoryBudget;
 use crate::host::topology::HostNode;
 use crate::kernel::Layout;
 use crate::kernel::struct_page::STRUCT_PAGE_BYTES;
 use crate::machine::Machine;
 use crate::pfn::{Nid, PfnRange};
 use crate::plan::strategies::all_pages;
-use crate::plan::window::{Window, layout_pages, window};
+use crate::plan::window::{TooSmall, Window, layout_pages, window};
 use crate::units::{Bytes, MIB};
 use crate::warning::Warning;
 
@@ -49,11 +50,11 @@ pub fn plan_buffer(
     let usable = host.budget.usable_bytes();
     let cache_bytes = host.machine.last_level_cache_bytes().saturating_mul(CACHES);
     let limit = match options.buffer_bytes {
-        Some(wanted) if wanted > usable => return Err(no_memory(host, wanted, usable)),
+        Some(wanted) if wanted > usable => return Err(no_memory(&host.budget, wanted)),
         Some(wanted) => wanted,
         None => memmap_bytes.max(cache_bytes).min(usable.saturating_sub(SPARE_BYTES)),
     };
-    let window = window(layout, limit / STRUCT_PAGE_BYTES)?;
+    let window = window(layout, limit / STRUCT_PAGE_BYTES).map_err(|e| no_room(e, options))?;
     let one_bytes = window.executed_pages.saturating_mul(STRUCT_PAGE_BYTES).max(1);
     let copies = match options.buffer_bytes {
         Some(_) => limit / one_bytes,
@@ -89,10 +90,22 @@ pub fn plan_buffer(
     Ok(BufferPlan { window, copies, warnings })
 }
 
-fn no_memory(host: &HostContext, wanted: u64, usable: u64) -> StudyError {
-    let budget = &host.budget;
+/// A window that does not fit: the user's doing where the user named the buffer.
+fn no_room(small: TooSmall, options: &Options) -> StudyError {
+    let Some(bytes) = options.buffer_bytes else { return small.into() };
+    // In KiB, because a size that is rounded for people might be too small again.
+    let least_kib = small.least_pages.saturating_mul(STRUCT_PAGE_BYTES).div_ceil(1024);
+    StudyError::Usage(format!(
+        "--buffer {} is too small for a window of {}: use --buffer {least_kib}KiB or more",
+        Bytes(bytes),
+        small.machine
+    ))
+}
+
+fn no_memory(budget: &MemoryBudget, wanted: u64) -> StudyError {
+    let usable = budget.usable_bytes();
     let limit = match budget.cgroup_limit_bytes {
-        Some(limit) if limit.saturating_sub(usable) < budget.available_bytes => {
+        Some(limit) if usable < budget.available_bytes => {
             format!("the cgroup's memory limit is {}", Bytes(limit))
         }
         _ => format!("MemAvailable is {}", Bytes(budget.available_bytes)),
@@ -201,8 +214,33 @@ pub fn set_threads(layout: &mut Layout, nodes: &[(Mapping, Vec<PfnRange>)], opti
         for job in &mut node.jobs {
             job.max_threads = threads;
             if let Some(pages) = options.chunk_pages {
+                // Both limit how many workers get a chunk (`InitJob::workers`).
                 job.min_chunk = pages.min(job.min_chunk);
+                job.align = pages.min(job.align);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::GIB;
+
+    // A limit above what is available is not what is in the way.
+    #[test]
+    fn the_message_names_the_limit_that_is_in_the_way() {
+        let budget = |limit: Option<u64>| MemoryBudget {
+            total_bytes: 32 * GIB,
+            available_bytes: 20 * GIB,
+            cgroup_limit_bytes: limit,
+            cgroup_used_bytes: Some(GIB),
+            cgroup_reclaimable_bytes: Some(0),
+        };
+        let text = |limit| no_memory(&budget(limit), 64 * GIB).to_string();
+        assert!(text(None).contains("only 20 GiB may be used here (MemAvailable is 20 GiB)"));
+        assert!(text(Some(30 * GIB)).contains("MemAvailable"));
+        let tight = text(Some(8 * GIB));
+        assert!(tight.contains("only 7 GiB") && tight.contains("cgroup's memory limit is 8 GiB"));
     }
 }
