@@ -6,6 +6,7 @@
 //! decides: `study` does. The virtual-time counterpart would be `model`, which this
 //! module does not know.
 
+pub mod fill;
 pub mod lists;
 pub mod memory;
 pub mod ops;
@@ -13,10 +14,13 @@ pub mod phase;
 pub mod team;
 #[cfg(test)]
 mod tests;
+pub mod times;
 pub mod verify;
 
+pub use fill::zero_advantage;
 pub use memory::{Mapping, Memory};
-pub use phase::{PhaseTime, RunTimes, WorkerSpan, run, run_until, zero_advantage};
+pub use phase::{run, run_until};
+pub use times::{PhaseTime, RunTimes, WorkerSpan};
 
 use crate::host::HostError;
 use crate::host::store::{StoreError, StoreKind};
@@ -69,4 +73,9 @@ impl ExecError {
     pub const fn is_interrupt(&self) -> bool {
         matches!(self, Self::Host(HostError::Interrupted))
     }
+}
+
+/// An error once `stop` says so.
+pub(crate) fn go_on(stop: Stop<'_>) -> Result<(), ExecError> {
+    if stop() { Err(HostError::Interrupted.into()) } else { Ok(()) }
 }

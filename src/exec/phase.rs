@@ -4,77 +4,22 @@
 //! phase's clock starts: pieces are carved, queues filled, threads pinned. A worker
 //! then takes chunks until its node's queue is empty.
 
+use super::fill::{best_image, filled, poison};
 use super::lists::{Chain, NodeLists};
-use super::memory::{Area, ListKey, Memory, carve, cpus_of};
+use super::memory::{Area, ListKey, Memory, carve};
 use super::ops::{Ops, Piece, ReadyStep};
 use super::team::run_team;
-use super::{ExecError, Stop};
-use crate::host::HostError;
+use super::times::{PhaseTime, RunTimes, WorkerSpan};
+use super::{ExecError, Stop, go_on};
 use crate::host::clock::Clock;
 use crate::host::line::Line;
-use crate::host::store::{ImageStore, Store, StoreKind};
+use crate::host::store::{Store, StoreKind};
 use crate::host::topology::HostTopology;
 use crate::kernel::padata;
 use crate::kernel::struct_page::{LRU, PageFormat};
 use crate::pfn::{Nid, PfnRange};
-use crate::plan::{BootPlan, Executor, Phase, PhaseName, Work};
-use crate::stats::median;
+use crate::plan::{BootPlan, Executor, Phase, Work};
 use crossbeam::queue::ArrayQueue;
-
-/// What one run of a plan took.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunTimes {
-    /// The phases in boot order.
-    pub phases: Vec<PhaseTime>,
-}
-
-/// What one phase took.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PhaseTime {
-    /// Which phase.
-    pub name: PhaseName,
-    /// Who did it.
-    pub executor: Executor,
-    /// The boot CPU's time, or that of the slowest node, in ns.
-    pub wall_ns: u64,
-    /// Each node's time in ns; empty for the boot CPU.
-    pub nodes: Vec<(Nid, u64)>,
-    /// Each worker's time.
-    pub workers: Vec<WorkerSpan>,
-}
-
-/// When one worker began and ended, and how much of it was page work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkerSpan {
-    /// The node whose pages it worked on.
-    pub nid: Nid,
-    /// The CPU it was pinned to.
-    pub cpu: u32,
-    /// Start in ns of the raw monotonic clock.
-    pub start_ns: u64,
-    /// End in ns of the same clock.
-    pub end_ns: u64,
-    /// Time inside page operations, in ns.
-    pub busy_ns: u64,
-    /// Chunks taken.
-    pub chunks: u64,
-}
-
-impl RunTimes {
-    /// The whole run in ns.
-    pub fn total_ns(&self) -> u64 {
-        self.phases.iter().map(|p| p.wall_ns).sum()
-    }
-
-    /// The share of workers' time outside page operations, 0 to 1.
-    pub fn overhead_share(&self) -> f64 {
-        let workers = self.phases.iter().flat_map(|p| &p.workers);
-        let (wall, busy) = workers.fold((0, 0), |(wall, busy), w| {
-            (wall + w.end_ns.saturating_sub(w.start_ns), busy + w.busy_ns)
-        });
-        if wall == 0 { 0.0 } else { 1.0 - busy as f64 / wall as f64 }
-    }
-}
 
 /// Fills the buffer with 0xff past the caches, then executes `plan`.
 ///
@@ -114,75 +59,6 @@ pub fn run_until(
         go_on(stop)?;
     }
     Ok(RunTimes { phases })
-}
-
-/// An error once `stop` says so.
-fn go_on(stop: Stop<'_>) -> Result<(), ExecError> {
-    if stop() { Err(HostError::Interrupted.into()) } else { Ok(()) }
-}
-
-/// So that nothing is zero by luck and every line is cold, as at boot.
-fn poison(memory: &mut Memory, topo: &HostTopology, stop: Stop<'_>) -> Result<(), ExecError> {
-    fill(memory, topo, u64::MAX, stop)
-}
-
-/// Fills the whole buffer with one word past the caches, by all CPUs of each node.
-fn fill(
-    memory: &mut Memory,
-    topo: &HostTopology,
-    word: u64,
-    stop: Stop<'_>,
-) -> Result<(), ExecError> {
-    const SLICE_LINES: usize = (8 << 20) / 64;
-    let store = best_image(StoreKind::NonTemporal)?;
-    for (host_nid, lines) in memory.arenas_mut() {
-        let cpus = cpus_of(topo, host_nid);
-        let queue = filled(lines.chunks_mut(SLICE_LINES).collect());
-        let seats: Vec<(u32, ())> = cpus.into_iter().map(|cpu| (cpu, ())).collect();
-        run_team(topo, &seats, |()| {
-            while !stop()
-                && let Some(slice) = queue.pop()
-            {
-                store.write_images(slice, [word; 8], [0; 8]);
-            }
-        })?;
-    }
-    go_on(stop)
-}
-
-/// How many times as fast as other data this host writes zeroes past the caches:
-/// the median of a few fills in turn. Some processors treat lines of zeroes apart, and
-/// then a pass of zeroes says little about other stores.
-///
-/// # Errors
-/// When threads cannot be started or pinned, and when `stop` says so.
-pub fn zero_advantage(
-    memory: &mut Memory,
-    topo: &HostTopology,
-    clock: &Clock,
-    stop: Stop<'_>,
-) -> Result<f64, ExecError> {
-    const ROUNDS: usize = 5;
-    let mut timed = |word: u64| -> Result<f64, ExecError> {
-        let began = clock.now_ns();
-        fill(memory, topo, word, stop)?;
-        Ok((clock.now_ns() - began) as f64)
-    };
-    let mut ratios = Vec::with_capacity(ROUNDS);
-    for _ in 0..ROUNDS {
-        let (other, zeroes) = (timed(u64::MAX)?, timed(0)?);
-        ratios.push(other / zeroes.max(1.0));
-    }
-    Ok(median(&ratios))
-}
-
-fn filled<T>(items: Vec<T>) -> ArrayQueue<T> {
-    let queue = ArrayQueue::new(items.len().max(1));
-    for item in items {
-        // The queue has room for every item, so none comes back.
-        let _ = queue.push(item);
-    }
-    queue
 }
 
 struct Runner<'r> {
@@ -231,14 +107,17 @@ impl Runner<'_> {
             let index = area_of(&memory.areas, work.nid)?;
             let pages = memory.areas[index].pages.clone();
             for copy in 0..memory.copies {
-                go_on(self.stop)?;
                 let lines = memory.copies_mut().swap_remove(index).swap_remove(copy);
                 let pieces = carve(lines, &pages, &work.spans);
                 let lists = self.lists(work.nid);
                 let began = self.clock.now_ns();
-                self.ops(work, steps, &lists).run(pieces);
+                let ops = self.ops(work, steps, &lists);
+                for slice in sliced(pieces) {
+                    go_on(self.stop)?;
+                    ops.run(vec![slice]);
+                    chunks += 1;
+                }
                 busy_ns += self.clock.now_ns() - began;
-                chunks += 1;
                 let chains = lists.finish();
                 splice(memory, &self.plan.format, index, copy, chains);
             }
@@ -381,10 +260,17 @@ impl Runner<'_> {
     }
 }
 
-/// The widest store of a kind that writes images.
-fn best_image(kind: StoreKind) -> Result<ImageStore, ExecError> {
-    let store = Store::best_image(kind);
-    store.as_image().ok_or(ExecError::NoImageStore { kind })
+/// Cuts the boot CPU's pieces so that it can be stopped now and then: at borders that
+/// no buddy block crosses, and rarely enough to cost nothing.
+fn sliced<'a>(pieces: Vec<Piece<'a>>) -> impl Iterator<Item = Piece<'a>> {
+    const SLICE_PAGES: u64 = 1 << 18;
+    pieces.into_iter().flat_map(|mut piece| {
+        std::iter::from_fn(move || {
+            let next = piece.pages.start.offset(1).align_up(SLICE_PAGES);
+            let pages = next.pages_since(piece.pages.start);
+            (!piece.lines.is_empty()).then(|| piece.split_off(pages))
+        })
+    })
 }
 
 /// Looks up the stores of a work's steps.
