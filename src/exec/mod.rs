@@ -6,6 +6,7 @@
 //! decides: `study` does. The virtual-time counterpart would be `model`, which this
 //! module does not know.
 
+pub mod chunks;
 pub mod fill;
 pub mod lists;
 pub mod memory;

@@ -4,7 +4,8 @@
 //! phase's clock starts: pieces are carved, queues filled, threads pinned. A worker
 //! then takes chunks until its node's queue is empty.
 
-use super::fill::{best_image, filled, poison};
+use super::chunks::{Chunk, NodeTask, cut};
+use super::fill::{best_image, poison};
 use super::lists::{Chain, NodeLists};
 use super::memory::{Area, ListKey, Memory, carve};
 use super::ops::{Ops, Piece, ReadyStep};
@@ -15,11 +16,9 @@ use crate::host::clock::Clock;
 use crate::host::line::Line;
 use crate::host::store::{Store, StoreKind};
 use crate::host::topology::HostTopology;
-use crate::kernel::padata;
 use crate::kernel::struct_page::{LRU, PageFormat};
-use crate::pfn::{Nid, PfnRange};
+use crate::pfn::Nid;
 use crate::plan::{BootPlan, Executor, Phase, Work};
-use crossbeam::queue::ArrayQueue;
 
 /// Fills the buffer with 0xff past the caches, then executes `plan`.
 ///
@@ -67,14 +66,6 @@ struct Runner<'r> {
     plan: &'r BootPlan,
     phase: &'r Phase,
     stop: Stop<'r>,
-}
-
-/// The chunks of one node and everything its workers share.
-struct NodeTask<'a> {
-    area: usize,
-    lists: Vec<NodeLists<'a>>,
-    queue: ArrayQueue<(usize, Vec<Piece<'a>>)>,
-    threads: u32,
 }
 
 impl Runner<'_> {
@@ -208,15 +199,18 @@ impl Runner<'_> {
         work: &Work,
     ) -> NodeTask<'a> {
         let lists = copies.iter().map(|_| self.lists(work.nid)).collect();
-        let mut chunks = Vec::new();
+        let mut jobs: Vec<Vec<Chunk<'a>>> = work.jobs.iter().map(|_| Vec::new()).collect();
         for (copy, lines) in copies.into_iter().enumerate() {
-            let pieces = carve(lines, &area.pages, &work.spans);
-            chunks.extend(cut(pieces, work).into_iter().map(|chunk| (copy, chunk)));
+            for (job, pieces) in cut(carve(lines, &area.pages, &work.spans), work) {
+                if let Some(chunks) = jobs.get_mut(job) {
+                    chunks.push(Chunk { copy, pieces });
+                }
+            }
         }
-        NodeTask { area: index, lists, queue: filled(chunks), threads: work.threads() }
+        NodeTask::new(index, lists, jobs, work.threads())
     }
 
-    /// One worker: takes chunks until there are none.
+    /// One worker: takes chunks until there are none, job by job.
     fn worker(
         &self,
         task: &NodeTask<'_>,
@@ -226,14 +220,17 @@ impl Runner<'_> {
     ) -> WorkerSpan {
         let start_ns = self.clock.now_ns();
         let (mut busy_ns, mut chunks) = (0, 0);
-        // Asking is one load; `run_until` throws the times of a stopped phase away.
-        while !(self.stop)()
-            && let Some((copy, pieces)) = task.queue.pop()
-        {
-            let began = self.clock.now_ns();
-            self.ops(work, steps, &task.lists[copy]).run(pieces);
-            busy_ns += self.clock.now_ns() - began;
-            chunks += 1;
+        for job in &task.jobs {
+            // Asking is one load; `run_until` throws the times of a stopped phase away.
+            while !(self.stop)()
+                && let Some(chunk) = job.queue.pop()
+            {
+                let began = self.clock.now_ns();
+                self.ops(work, steps, &task.lists[chunk.copy]).run(chunk.pieces);
+                busy_ns += self.clock.now_ns() - began;
+                chunks += 1;
+            }
+            job.finished.wait();
         }
         let end_ns = self.clock.now_ns();
         WorkerSpan { nid: work.nid, cpu, start_ns, end_ns, busy_ns, chunks }
@@ -300,42 +297,6 @@ fn node_wall_ns(spans: &[WorkerSpan], nid: Nid) -> u64 {
     let of_node = || spans.iter().filter(|s| s.nid == nid);
     let start = of_node().map(|s| s.start_ns).min().unwrap_or(0);
     of_node().map(|s| s.end_ns).max().unwrap_or(start) - start
-}
-
-/// Distributes pieces over the chunks of the work's jobs, in hand-out order.
-fn cut<'a>(pieces: Vec<Piece<'a>>, work: &Work) -> Vec<Vec<Piece<'a>>> {
-    let mut borders: Vec<PfnRange> = match work.chunk_pages {
-        Some(pages) => {
-            let jobs = work.jobs.iter();
-            jobs.flat_map(|job| padata::chunks_of(job.range(), pages, false)).collect()
-        }
-        None => work.jobs.iter().flat_map(padata::chunks).collect(),
-    };
-    borders.sort();
-    let mut out: Vec<Vec<Piece<'a>>> = Vec::with_capacity(borders.len());
-    let mut borders = borders.into_iter().peekable();
-    let mut chunk = Vec::new();
-    for mut piece in pieces {
-        while !piece.lines.is_empty() {
-            // Pages that no job covers would be lost: they join the chunk before.
-            let end = match borders.peek() {
-                Some(border) if border.end <= piece.pages.start => {
-                    borders.next();
-                    if !chunk.is_empty() {
-                        out.push(std::mem::take(&mut chunk));
-                    }
-                    continue;
-                }
-                Some(border) => border.end.min(piece.pages.end),
-                None => piece.pages.end,
-            };
-            chunk.push(piece.split_off(end.pages_since(piece.pages.start)));
-        }
-    }
-    if !chunk.is_empty() {
-        out.push(chunk);
-    }
-    out
 }
 
 /// Joins chains that a phase has formed to the lists of the phases before.

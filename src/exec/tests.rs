@@ -1,8 +1,8 @@
 //! A whole run with a store that has a defect, and figures of runs.
 
-use super::phase::{PhaseTime, RunTimes, WorkerSpan};
 use super::verify::{Expect, Mismatch, verify};
 use super::*;
+use super::{PhaseTime, RunTimes, WorkerSpan};
 use crate::host::clock::Clock;
 use crate::host::topology::HostTopology;
 use crate::kernel::{KernelModel, KernelVersion, Layout, layout};
