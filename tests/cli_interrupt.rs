@@ -38,7 +38,9 @@ impl Running {
     }
 
     fn interrupt(&self) {
-        let sent = Command::new("kill").args(["-s", "INT", &self.child.id().to_string()]).status();
+        // The shell's own `kill`: minimal systems have no program of that name.
+        let order = format!("kill -s INT {}", self.child.id());
+        let sent = Command::new("sh").args(["-c", &order]).status();
         assert!(sent.is_ok_and(|status| status.success()), "kill failed");
     }
 
