@@ -221,42 +221,9 @@ mod tests {
     use crate::kernel::sparse_rules::SparseConfig;
     use crate::kernel::version::{KernelModel, NEWEST};
     use crate::kernel::zones::MovableOptions;
-    use crate::machine::{Node, Source, Sources};
-    use crate::warning::Origin;
     use proptest::prelude::*;
 
     const GIB: u64 = 1 << 30;
-
-    fn machine(arch: Arch, page_bytes: u64, nodes: Vec<Vec<PhysRange>>) -> Machine {
-        let given = || Source::new(Origin::Given, "a test");
-        let node = |(nid, memory)| Node {
-            nid: Nid(nid),
-            memory,
-            cpus: Vec::new(),
-            channels: None,
-            mts: None,
-        };
-        Machine {
-            name: "test".into(),
-            title: String::new(),
-            arch,
-            page_bytes,
-            nodes: (0..).zip(nodes).map(node).collect(),
-            cpus: Vec::new(),
-            distances: None,
-            caches: Vec::new(),
-            cpu_model: None,
-            kernel_release: None,
-            is_this_host: false,
-            source: Sources {
-                topology: given(),
-                memory_bytes: given(),
-                memory_ranges: given(),
-                distances: given(),
-            },
-            warnings: Vec::new(),
-        }
-    }
 
     fn rules(machine: &Machine) -> ReleaseRules {
         let kernel = KernelModel::new(NEWEST, machine.arch);
@@ -272,7 +239,7 @@ mod tests {
         let range = PhysRange::new;
         let nodes =
             vec![vec![range(0, 3 * GIB), range(4 * GIB, 6 * GIB)], vec![range(6 * GIB, 8 * GIB)]];
-        let machine = machine(Arch::X86_64, 4096, nodes);
+        let machine = Machine::of_ranges("test", Arch::X86_64, 4096, nodes);
         let map = MemoryMap::assumed(&machine, &rules(&machine));
         assert_eq!(map.warnings[0].code, "assumed-reservations");
         assert_eq!(map.node_data[&Nid(0)], 6 * GIB - NODE_DATA_BYTES);
@@ -286,7 +253,7 @@ mod tests {
     #[test]
     fn a_machine_above_64_tib_gets_five_levels() {
         let nodes = vec![vec![PhysRange::new(1 << 46, (1 << 46) + 4 * GIB)]];
-        let machine = machine(Arch::X86_64, 4096, nodes);
+        let machine = Machine::of_ranges("test", Arch::X86_64, 4096, nodes);
         assert_eq!(rules(&machine).physmem_bits, 52);
         let map = MemoryMap::assumed(&machine, &rules(&machine));
         assert!(place(&map, &rules(&machine), &MovableOptions::default()).is_ok());
@@ -313,7 +280,7 @@ mod tests {
             for (start, bytes, node) in ranges {
                 nodes[node].push(PhysRange::new(start, start.wrapping_add(bytes)));
             }
-            let machine = machine(archs[arch], page_bytes, nodes);
+            let machine = Machine::of_ranges("test", archs[arch], page_bytes, nodes);
             let rules = rules(&machine);
             let map = MemoryMap::assumed(&machine, &rules);
             let _ = place(&map, &rules, &MovableOptions::default());

@@ -161,6 +161,45 @@ impl Node {
 }
 
 impl Machine {
+    /// A machine of which nothing is known but its nodes' memory: ids from 0 on.
+    ///
+    /// For models and tests; front ends fill in the rest and pass [`check::finish`].
+    pub fn of_ranges(
+        name: &str,
+        arch: Arch,
+        page_bytes: u64,
+        nodes: impl IntoIterator<Item = Vec<PhysRange>>,
+    ) -> Self {
+        let given = || Source::new(Origin::Given, name);
+        let node = |(nid, memory)| Node {
+            nid: Nid(nid),
+            memory,
+            cpus: Vec::new(),
+            channels: None,
+            mts: None,
+        };
+        Self {
+            name: name.into(),
+            title: name.into(),
+            arch,
+            page_bytes,
+            nodes: (0..).zip(nodes).map(node).collect(),
+            cpus: Vec::new(),
+            distances: None,
+            caches: Vec::new(),
+            cpu_model: None,
+            kernel_release: None,
+            is_this_host: false,
+            source: Sources {
+                topology: given(),
+                memory_bytes: given(),
+                memory_ranges: given(),
+                distances: given(),
+            },
+            warnings: Vec::new(),
+        }
+    }
+
     /// All memory in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.nodes.iter().fold(0, |sum, n| sum.saturating_add(n.memory_bytes()))
