@@ -5,12 +5,12 @@
 //! that the benchmark works.
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use pageinit::kernel::cmdline::CommandLine;
 use pageinit::kernel::memblock::MemblockFlags;
 use pageinit::kernel::memory_map::{MemoryMap, MemoryRegion, ReservedRegion};
 use pageinit::kernel::place::place;
-use pageinit::kernel::sparse_rules::{ReleaseRules, SparseConfig};
-use pageinit::kernel::version::NEWEST;
-use pageinit::kernel::zones::MovableOptions;
+use pageinit::kernel::sparse_rules::{Platform, ReleaseRules};
+use pageinit::kernel::version::KernelModel;
 use pageinit::machine::Arch;
 use pageinit::pfn::Nid;
 use std::hint::black_box;
@@ -44,10 +44,10 @@ fn fragmented(node_bytes: u64, holes: u64) -> MemoryMap {
 }
 
 fn rules(release: &str) -> ReleaseRules {
-    let mut config = SparseConfig::distribution(NEWEST, Arch::X86_64, 4096);
+    let kernel = KernelModel::from_release(release, Arch::X86_64).expect("a modelled version");
     // 64 TiB end above 2^46, the limit of four levels.
-    config.five_level_paging = true;
-    ReleaseRules::new(release, Arch::X86_64, 4096, config).expect("a modelled version")
+    let platform = Platform { five_level_paging: true, ..Platform::default() };
+    ReleaseRules::new(&kernel, 4096, platform)
 }
 
 fn layout(c: &mut Criterion) {
@@ -61,7 +61,7 @@ fn layout(c: &mut Criterion) {
         let rules = rules(release);
         group.bench_function(release, |b| {
             b.iter(|| {
-                let placement = place(black_box(&map), &rules, &MovableOptions::default());
+                let placement = place(black_box(&map), &rules, &CommandLine::default());
                 black_box(placement.expect("fits").memmap.len())
             });
         });

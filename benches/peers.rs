@@ -139,6 +139,7 @@ fn one_node(memory_bytes: u64, threads: u32) -> Layout {
         cpu_model: None,
         kernel_release: None,
         is_this_host: false,
+        boot: None,
         source: Sources {
             topology: source(),
             memory_bytes: source(),

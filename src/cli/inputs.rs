@@ -11,8 +11,8 @@ use clap::{Args, ValueEnum};
 /// `-m` and `--format`.
 #[derive(Debug, Args)]
 pub(super) struct MachineArgs {
-    /// host, @NAME (see `machine -m list`), an hwloc XML or machine TOML file, or an
-    /// hwloc synthetic string
+    /// host, @NAME (see `machine -m list`), an hwloc XML or machine TOML file, a captured
+    /// boot in JSON, or an hwloc synthetic string
     #[arg(short, long, value_name = "MACHINE", default_value = "host")]
     pub(super) machine: String,
     /// What MACHINE is, instead of finding out by looking
@@ -33,6 +33,8 @@ pub(super) enum FormatArg {
     Synthetic,
     /// Machine TOML
     Toml,
+    /// A captured boot in JSON
+    Facts,
 }
 
 impl MachineArgs {
@@ -44,6 +46,7 @@ impl MachineArgs {
             FormatArg::Xml => Format::HwlocXml,
             FormatArg::Synthetic => Format::Synthetic,
             FormatArg::Toml => Format::MachineToml,
+            FormatArg::Facts => Format::Facts,
         });
         Ok(input::load(&self.machine, forced)?)
     }

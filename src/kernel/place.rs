@@ -3,12 +3,13 @@
 //! [`place`] checks the map, runs [`sparse_init`](super::sparse::sparse_init) on a model
 //! of memblock, and computes the zones. Pure: equal input, equal output.
 
+use super::cmdline::CommandLine;
 use super::layout::{MemmapExtent, ZoneSpan};
 use super::memblock::{ArrayFull, Memblock, Region};
 use super::memory_map::MemoryMap;
 use super::sparse::{FreeRecord, MemmapRun, Requests, SectionRun, SparseError, sparse_init};
 use super::sparse_rules::ReleaseRules;
-use super::zones::{MovableOptions, NodeSpan, node_spans, zones};
+use super::zones::{NodeSpan, node_spans, zones};
 use crate::machine::Arch;
 use crate::pfn::{Nid, PhysRange, SectionNr};
 use crate::warning::Warning;
@@ -118,10 +119,10 @@ impl From<ArrayFull> for PlaceError {
 pub fn place(
     map: &MemoryMap,
     rules: &ReleaseRules,
-    options: &MovableOptions,
+    line: &CommandLine,
 ) -> Result<Placement, PlaceError> {
     check(map, rules)?;
-    let mut memblock = map.memblock(rules)?;
+    let mut memblock = map.memblock(rules, line.movable_node)?;
     let before = dump(&memblock);
     let outcome = sparse_init(&mut memblock, rules, &map.node_data)?;
     Ok(Placement {
@@ -131,7 +132,7 @@ pub fn place(
         frees: outcome.frees,
         memmap: outcome.memmap,
         sections: outcome.sections,
-        zones: zones(memblock.memory(), rules, options),
+        zones: zones(memblock.memory(), rules, line),
         nodes: node_spans(memblock.memory(), rules.page_bytes),
         warnings: map.warnings.clone(),
     })

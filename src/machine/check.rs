@@ -206,6 +206,7 @@ pub(super) mod tests {
             cpu_model: None,
             kernel_release: None,
             is_this_host: false,
+            boot: None,
             source: Sources {
                 topology: source(),
                 memory_bytes: source(),

@@ -47,6 +47,7 @@ pub(crate) fn ragged_machine() -> Machine {
         cpu_model: None,
         kernel_release: None,
         is_this_host: false,
+        boot: None,
         source: Sources {
             topology: source(),
             memory_bytes: source(),

@@ -5,16 +5,16 @@ use crate::kernel::layout::{Backing, ZoneKind};
 use crate::kernel::memblock::MemblockFlags;
 use crate::kernel::memory_map::{MemoryRegion, ReservedRegion};
 use crate::kernel::sparse::Succession;
-use crate::kernel::sparse_rules::SparseConfig;
-use crate::kernel::version::NEWEST;
+use crate::kernel::sparse_rules::Platform;
+use crate::kernel::version::KernelModel;
 use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 fn rules_for(release: &str, arch: Arch, page_bytes: u64) -> ReleaseRules {
-    let config = SparseConfig::distribution(NEWEST, arch, page_bytes);
-    ReleaseRules::new(release, arch, page_bytes, config).expect("modelled")
+    let kernel = KernelModel::from_release(release, arch).expect("modelled");
+    ReleaseRules::new(&kernel, page_bytes, Platform::default())
 }
 
 fn rules(release: &str) -> ReleaseRules {
@@ -33,11 +33,11 @@ fn map(memory: &[(u64, u64, u32)], reserved: &[(u64, u64)]) -> MemoryMap {
 }
 
 fn placed(map: &MemoryMap, rules: &ReleaseRules) -> Placement {
-    place(map, rules, &MovableOptions::default()).unwrap_or_else(|e| panic!("{e}"))
+    place(map, rules, &CommandLine::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn refused(map: &MemoryMap, rules: &ReleaseRules) -> PlaceError {
-    place(map, rules, &MovableOptions::default()).unwrap_err()
+    place(map, rules, &CommandLine::default()).unwrap_err()
 }
 
 /// Node 0 below 2 GiB and from 4 to 66 GiB, node 1 from 66 to 130 GiB.
@@ -315,7 +315,7 @@ proptest! {
         release in prop::sample::select(vec!["4.1", "4.18", "5.0", "5.5", "6.1", "6.18", "7.2"]),
     ) {
         let rules = rules(release);
-        let Ok(p) = place(&map, &rules, &MovableOptions::default()) else { return Ok(()) };
+        let Ok(p) = place(&map, &rules, &CommandLine::default()) else { return Ok(()) };
         prop_assert_eq!(gaps(&p, &rules), None);
         let mut extents: Vec<_> = p.memmap.iter().map(|m| (m.start, m.end)).collect();
         extents.sort_unstable();
