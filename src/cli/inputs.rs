@@ -2,6 +2,7 @@
 
 use super::exit::Failure;
 use crate::kernel::KernelModel;
+use crate::kernel::boot;
 use crate::kernel::version::NEWEST;
 use crate::machine::input::{self, Format};
 use crate::machine::{Arch, Machine};
@@ -64,13 +65,21 @@ pub(super) fn kernel_model(
         (None, None) => (NEWEST.to_string(), false),
     };
     match KernelModel::from_release(&release, machine.arch) {
-        Ok(model) => Ok((model, Vec::new())),
+        Ok(model) => Ok((of_captured_boot(machine, model)?, Vec::new())),
         Err(error) if named => Err(error.into()),
         Err(error) => {
             let text = format!("{error}; the rules of {NEWEST} are used");
             let warning = Warning::new("kernel-not-modelled", text, "name one with --kernel");
             Ok((KernelModel::new(NEWEST, machine.arch), vec![warning]))
         }
+    }
+}
+
+/// `model` in the configuration of the boot it was captured with, if it is its kernel.
+fn of_captured_boot(machine: &Machine, model: KernelModel) -> Result<KernelModel, Failure> {
+    match &machine.boot {
+        Some(facts) if facts.kernel == model.release => Ok(boot::kernel_of_facts(facts)?),
+        _ => Ok(model),
     }
 }
 

@@ -4,6 +4,7 @@ use super::exit::Failure;
 use crate::record::Tool;
 use crate::warning::Warning;
 use serde::Serialize;
+use serde_json::ser::Formatter;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
@@ -19,6 +20,90 @@ pub(super) fn json(document: &impl Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(document).map_err(io::Error::from)?;
     text.push('\n');
     data(&text)
+}
+
+/// Writes one JSON document to stdout while it is made: long lists never lie in memory.
+pub(super) fn stream(
+    schema: &str,
+    warnings: &[Warning],
+    body: &impl Serialize,
+) -> Result<(), Failure> {
+    let head = Head { schema, tool: Tool::this(), argv: argv(), complete: true, warnings };
+    let out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let mut json = serde_json::Serializer::with_formatter(out, Lines::default());
+    Document { head, body }.serialize(&mut json).map_err(io::Error::from)?;
+    let mut out = json.into_inner();
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
+}
+
+/// What every document begins with.
+#[derive(Serialize)]
+struct Head<'a> {
+    schema: &'a str,
+    tool: Tool,
+    argv: Vec<String>,
+    complete: bool,
+    warnings: &'a [Warning],
+}
+
+#[derive(Serialize)]
+struct Document<'a, B> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    body: &'a B,
+}
+
+/// JSON with one line per field of the document and per item of its lists.
+#[derive(Default)]
+struct Lines {
+    depth: usize,
+}
+
+/// Lists deeper than this stay on one line.
+const MOST_LINE_DEPTH: usize = 4;
+
+impl Lines {
+    fn separate<W: ?Sized + Write>(&self, to: &mut W, first: bool, lines: bool) -> io::Result<()> {
+        if !first {
+            to.write_all(b",")?;
+        }
+        if lines {
+            to.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+}
+
+impl Formatter for Lines {
+    fn begin_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.depth += 1;
+        to.write_all(b"[")
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        to.write_all(b"]")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        self.separate(to, first, self.depth <= MOST_LINE_DEPTH)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.depth += 1;
+        to.write_all(b"{")
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        to.write_all(if self.depth == 0 { b"\n}" } else { b"}" })
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        self.separate(to, first, self.depth == 1)
+    }
 }
 
 /// Puts what every document begins with in front of `body`.

@@ -48,6 +48,11 @@ pub struct Requests {
 }
 
 impl RequestRun {
+    /// Every single request, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Request> {
+        (0..self.count).map(|i| self.at(i))
+    }
+
     /// The `i`-th request of the run.
     fn at(&self, i: u64) -> Request {
         let offset = self.step.wrapping_mul(i as i64);
@@ -98,7 +103,7 @@ impl Requests {
 
     /// Every single request, in order.
     pub fn iter(&self) -> impl Iterator<Item = Request> {
-        self.runs.iter().flat_map(|run| (0..run.count).map(|i| run.at(i)))
+        self.runs.iter().flat_map(RequestRun::iter)
     }
 }
 
