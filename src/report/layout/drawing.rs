@@ -44,7 +44,7 @@ pub fn text(view: &LayoutView) -> String {
             node.nid.to_string(),
             span.start,
             span.end,
-            cells(view, node, PhysRange::new(base, span.end), cell_bytes),
+            cells(view, node, *span, cell_bytes),
             zone_marks(view, node.nid, base, cell_bytes),
         );
     }
@@ -65,7 +65,8 @@ fn bytes_of(pages: &PfnRange, page_bytes: u64) -> PhysRange {
 }
 
 /// Bytes of each kind in every cell, then the heaviest kind of each.
-fn cells(view: &LayoutView, node: &NodeLayout, window: PhysRange, cell_bytes: u64) -> String {
+fn cells(view: &LayoutView, node: &NodeLayout, span: PhysRange, cell_bytes: u64) -> String {
+    let window = PhysRange::new(span.start - span.start % cell_bytes, span.end);
     let count = window.bytes().div_ceil(cell_bytes) as usize;
     let mut weights = vec![[0u64; 5]; count];
     let page_bytes = view.layout.page_bytes;
@@ -88,7 +89,13 @@ fn cells(view: &LayoutView, node: &NodeLayout, window: PhysRange, cell_bytes: u6
     for run in view.placement.memmap.iter() {
         add(4, PhysRange::new(run.start, run.end));
     }
-    weights.iter().map(|cell| sign(cell, cell_bytes)).collect()
+    let cell = |(index, cell): (usize, &[u64; 5])| {
+        let start = window.start + index as u64 * cell_bytes;
+        // The node may begin or end within a cell.
+        let inside = PhysRange::new(start, start + cell_bytes).intersect(span);
+        sign(cell, inside.map_or(0, PhysRange::bytes))
+    };
+    weights.iter().enumerate().map(cell).collect()
 }
 
 fn sign(bytes: &[u64; 5], cell_bytes: u64) -> char {
