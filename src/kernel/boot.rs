@@ -5,7 +5,7 @@
 //! from a machine with plausible reservations. [`BootInput::boot`] answers by running
 //! [`super::place`] and then [`super::deferral`].
 
-use super::cmdline::CommandLine;
+use super::cmdline::{CommandLine, HugeCount};
 use super::deferral::{MemoryPages, Split, split};
 use super::effects::{self, before_sparse_init, gigantic_pages};
 use super::layout::{Layout, LayoutError};
@@ -77,7 +77,8 @@ impl BootInput {
     /// another machine first. Without a line a captured boot keeps its own.
     ///
     /// # Errors
-    /// As [`BootInput::from_facts`], and when gigantic pages cannot be reserved.
+    /// As [`BootInput::from_facts`], and when gigantic pages are asked of a node without
+    /// memory.
     pub fn from_machine(
         machine: &Machine,
         kernel: &KernelModel,
@@ -105,8 +106,9 @@ impl BootInput {
             (Some(facts), Some(line)) => Self::of_other_line(facts, machine, kernel, line)?,
             (None, line) => Self::assumed(machine, kernel, line.cloned().unwrap_or_default()),
         };
+        input.check_huge_nodes()?;
         if before_sparse_init(input.kernel.version) {
-            input.reserve_gigantic_pages()?;
+            input.reserve_gigantic_pages();
         }
         Ok(input)
     }
@@ -147,18 +149,29 @@ impl BootInput {
         Ok(input)
     }
 
-    fn reserve_gigantic_pages(&mut self) -> Result<(), LayoutError> {
+    /// Refuses `hugepages=NODE:COUNT` of a node without memory.
+    fn check_huge_nodes(&self) -> Result<(), LayoutError> {
+        for pages in &self.line.hugepages {
+            let HugeCount::PerNode(list) = &pages.count else { continue };
+            let known = |nid: u32| self.map.memory.iter().any(|m| m.nid == Nid(nid));
+            if let Some((nid, _)) = list.iter().find(|(nid, _)| !known(*nid)) {
+                return Err(LayoutError::NodeWithoutMemory { nid: Nid(*nid) });
+            }
+        }
+        Ok(())
+    }
+
+    fn reserve_gigantic_pages(&mut self) {
         if self.line.hugepages.is_empty() {
-            return Ok(());
+            return;
         }
         // A map that cannot be placed is refused by `place`, with a better message.
         let Ok(mut memblock) = self.map.memblock(&self.rules, self.line.movable_node) else {
-            return Ok(());
+            return;
         };
         let (pages, missing) = gigantic_pages(&mut memblock, &self.rules, &self.line);
         self.map.warnings.extend(hugepage_notes(&self.kernel, &self.line, &pages, missing));
         self.map.reserved.extend(pages.into_iter().map(ReservedRegion::plain));
-        Ok(())
     }
 
     /// Runs the memory model: what lies where, and who initialises it.
@@ -213,7 +226,13 @@ impl BootInput {
         pages
     }
 
-    /// The question of early and deferred pages, once the memmap has its place.
+    /// The question of early and deferred pages, once the memmap has its place; gigantic
+    /// pages that come later left out.
+    pub fn split_input(&self, placement: &Placement) -> Split {
+        self.split(placement, &[])
+    }
+
+    /// The same with gigantic pages.
     fn split(&self, placement: &Placement, late: &[PhysRange]) -> Split {
         let page_bytes = self.rules.page_bytes;
         let memory = self.map.memory.iter().map(|m| MemoryPages {

@@ -185,6 +185,12 @@ pub enum LayoutError {
     /// An option of the command line has a value that Linux would not take as meant.
     #[error(transparent)]
     CommandLine(#[from] CmdlineError),
+    /// The command line asks for memory of a node that has none.
+    #[error("hugepages= names node {nid}, which has no memory; name another node")]
+    NodeWithoutMemory {
+        /// The node.
+        nid: Nid,
+    },
     /// The configuration of a captured boot has an impossible value.
     #[error(transparent)]
     Config(#[from] ConfigError),

@@ -62,6 +62,13 @@ pub(super) fn split(out: &mut Affected, kernel: &KernelModel, fake: NumaFake) {
         ));
     }
     rebuild(out, &emulation.pieces);
+    if out.machine.nodes.len() > 1 {
+        out.notes.push(Warning::new(
+            "fake-nodes-share-cpus",
+            "fake nodes of one real node share all its CPUs, so that their threads compete",
+            "this is what the kernel does; read totals, not single nodes",
+        ));
+    }
 }
 
 fn memory_of(machine: &Machine) -> Vec<PhysRange> {

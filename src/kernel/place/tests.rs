@@ -271,7 +271,12 @@ fn bad_maps_are_refused_with_a_reason() {
     assert_eq!(unsorted, PlaceError::Unsorted(range(GIB, 2 * GIB), range(0, GIB)));
     let high = refused(&map(&[(0, 1 << 47, 0)], &[]), &r);
     assert!(matches!(high, PlaceError::AboveLimit { limit, .. } if limit == 1 << 46), "{high}");
-    assert_eq!(refused(&map(&[(0, GIB, 1024)], &[]), &r), PlaceError::TooManyNodes(Nid(1024)));
+    let high = refused(&map(&[(0, GIB, 1024)], &[]), &r);
+    assert_eq!(high, PlaceError::TooManyNodes { nid: Nid(1024), nodes: 1024 });
+    let mut elsewhere = map(&[(0, GIB, 0)], &[(0, 4096)]);
+    elsewhere.reserved[0].nid = Some(Nid(3));
+    let strange = refused(&elsewhere, &r);
+    assert_eq!(strange, PlaceError::NodeWithoutMemory { range: range(0, 4096), nid: Nid(3) });
     let mut huge = rules("6.12");
     huge.physmem_bits = 52;
     let large = refused(&map(&[(0, 1 << 51, 0)], &[]), &huge);
