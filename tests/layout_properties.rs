@@ -181,7 +181,7 @@ proptest! {
     fn options_never_make_it_panic(
         world in worlds(),
         release in release(),
-        line in "(kernelcore=[0-9]{1,3}[%MG]|movablecore=[0-9]{1,3}[MG]|hugepagesz=1G hugepages=[0-9])",
+        line in "(kernelcore=[0-9]{1,3}[%MG]|movablecore=[0-9]{1,3}M|hugepagesz=1G hugepages=\\d)",
     ) {
         let Ok(line) = line.parse::<CommandLine>() else { return Ok(()) };
         let mut input = input(&world, release, "", |n| n);

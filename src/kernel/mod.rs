@@ -1,8 +1,8 @@
 //! What Linux does with a machine's memory at boot, version by version.
 //!
 //! [`KernelModel`] holds the rules of one version, [`BootInput`] applies them to a
-//! [`crate::machine::Machine`] or a captured boot and gives a [`Layout`]: zones, the memmap's extents,
-//! early and deferred pages, and one padata job per node or free range.
+//! [`crate::machine::Machine`] or a captured boot and gives a [`Layout`]: zones, the
+//! memmap's extents, early and deferred pages, padata jobs per node or free range.
 //! [`padata`] cuts jobs into chunks, [`struct_page`] knows the bytes of a struct
 //! page, [`buddy`] which block heads the freed pages form. Pure functions; no I/O.
 

@@ -48,8 +48,8 @@ pub fn load(spec: &str, forced: Option<Format>) -> Result<Machine, MachineError>
 /// Reads a machine from text of a file or of a stream called `name`.
 ///
 /// Without `forced` the text decides: one that begins with `<` is XML, with `{` a
-/// captured boot, any other is TOML. A forced synthetic string may stand in a file as well; the formats
-/// that are no text are taken as not forced.
+/// captured boot, any other is TOML. A forced synthetic string may stand in a file as
+/// well; the formats that are no text are taken as not forced.
 pub fn parse_text(
     name: &str,
     bytes: &[u8],

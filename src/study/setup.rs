@@ -133,8 +133,9 @@ pub fn check_nodes(
 /// Says for every node of `layout` who stands for it on this host.
 ///
 /// On this host itself each node stands for itself, and a fake node (`numa=fake=`) is
-/// the host node that its memory is on, with the CPUs that the kernel brought up there. Nodes of another machine take
-/// turns: node by node on the host's nodes that have memory and CPUs.
+/// the host node that its memory is on, with the CPUs that the kernel brought up there.
+/// Nodes of another machine take turns: node by node on the host's nodes that have
+/// memory and CPUs.
 ///
 /// # Errors
 /// When no host node has CPUs that may be used, or more threads are asked for than

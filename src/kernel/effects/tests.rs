@@ -1,3 +1,5 @@
+//! Command lines against captured boots, and on machines with several nodes.
+
 use super::*;
 use crate::kernel::boot::BootInput;
 use crate::machine::facts::BootFacts;

@@ -1,3 +1,5 @@
+//! What a small machine looks like: drawing, tables, JSON, changes.
+
 use super::*;
 use crate::kernel::memblock::MemblockFlags;
 use crate::kernel::memory_map::{MemoryMap, MemoryRegion};
