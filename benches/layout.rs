@@ -1,18 +1,25 @@
 //! How long the memory model takes on a large machine: 64 TiB, 32 nodes, thousands of
 //! reservations. 6.12 allocates one buffer per node, 7.2 half a million single PMDs.
+//! `layout` is the library call with the split into early and deferred pages, `split`
+//! that part alone, `plan` a boot plan with all its chunks.
 //!
 //! With `PAGEINIT_BENCH_SMOKE` set the machine has 64 GiB, so that a test run can show
 //! that the benchmark works.
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use pageinit::kernel::boot::BootInput;
+use pageinit::kernel::cmdline::CommandLine;
+use pageinit::kernel::deferral::split;
+use pageinit::kernel::layout::Layout;
 use pageinit::kernel::memblock::MemblockFlags;
 use pageinit::kernel::memory_map::{MemoryMap, MemoryRegion, ReservedRegion};
+use pageinit::kernel::padata::chunks;
 use pageinit::kernel::place::place;
-use pageinit::kernel::sparse_rules::{ReleaseRules, SparseConfig};
-use pageinit::kernel::version::NEWEST;
-use pageinit::kernel::zones::MovableOptions;
+use pageinit::kernel::sparse_rules::{Platform, ReleaseRules};
+use pageinit::kernel::version::KernelModel;
 use pageinit::machine::Arch;
 use pageinit::pfn::Nid;
+use pageinit::plan::Strategy;
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -44,10 +51,30 @@ fn fragmented(node_bytes: u64, holes: u64) -> MemoryMap {
 }
 
 fn rules(release: &str) -> ReleaseRules {
-    let mut config = SparseConfig::distribution(NEWEST, Arch::X86_64, 4096);
+    let kernel = KernelModel::from_release(release, Arch::X86_64).expect("a modelled version");
     // 64 TiB end above 2^46, the limit of four levels.
-    config.five_level_paging = true;
-    ReleaseRules::new(release, Arch::X86_64, 4096, config).expect("a modelled version")
+    let platform = Platform { five_level_paging: true, ..Platform::default() };
+    ReleaseRules::new(&kernel, 4096, platform)
+}
+
+fn input(map: &MemoryMap, release: &str) -> BootInput {
+    let rules = rules(release);
+    let kernel = KernelModel::from_release(release, Arch::X86_64).expect("a modelled version");
+    BootInput {
+        name: "bench".into(),
+        map: map.clone(),
+        rules,
+        line: CommandLine::default(),
+        kernel,
+        cpus: (0..NODES).map(|n| (Nid(n as u32), 64)).collect(),
+    }
+}
+
+/// A plan of `layout`, and all its chunks one by one.
+fn planned(layout: &Layout) -> usize {
+    let plan = Strategy::Deferred.plan(layout, None, true);
+    let jobs = plan.phases.iter().flat_map(|p| &p.work).flat_map(|w| &w.jobs);
+    jobs.map(|job| chunks(job).count()).sum::<usize>() + plan.phases.len()
 }
 
 fn layout(c: &mut Criterion) {
@@ -59,11 +86,23 @@ fn layout(c: &mut Criterion) {
     group.measurement_time(Duration::from_millis(if smoke { 50 } else { 3000 }));
     for release in ["6.12", "7.2"] {
         let rules = rules(release);
-        group.bench_function(release, |b| {
+        group.bench_function(format!("place {release}"), |b| {
             b.iter(|| {
-                let placement = place(black_box(&map), &rules, &MovableOptions::default());
+                let placement = place(black_box(&map), &rules, &CommandLine::default());
                 black_box(placement.expect("fits").memmap.len())
             });
+        });
+        let input = input(&map, release);
+        group.bench_function(format!("layout {release}"), |b| {
+            b.iter(|| black_box(black_box(&input).boot().expect("fits").0.nodes.len()));
+        });
+        let (layout, placement) = input.boot().expect("fits");
+        let question = input.split_input(&placement);
+        group.bench_function(format!("split {release}"), |b| {
+            b.iter(|| black_box(split(black_box(&question), &input.kernel).len()));
+        });
+        group.bench_function(format!("plan {release}"), |b| {
+            b.iter(|| black_box(planned(black_box(&layout))));
         });
     }
     group.finish();

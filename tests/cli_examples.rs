@@ -5,7 +5,7 @@ mod cli;
 use cli::{Ran, run};
 use std::collections::BTreeSet;
 
-const VERBS: [&[&str]; 4] = [&[], &["machine"], &["compare"], &["strategies"]];
+const VERBS: [&[&str]; 5] = [&[], &["machine"], &["layout"], &["compare"], &["strategies"]];
 
 /// The commands below "Examples:", without `pageinit` and without what explains them.
 fn examples_of(help: &str) -> Vec<String> {

@@ -5,11 +5,9 @@
 //! back, and every zone, without tolerance. `EXCEPTIONS` names boots that it does
 //! not reproduce yet; the table may only shrink.
 
-use pageinit::kernel::layout::ZoneKind;
-use pageinit::kernel::memory_map::MemoryMap;
-use pageinit::kernel::place::{Placement, place};
-use pageinit::kernel::sparse_rules::{ReleaseRules, SparseConfig};
-use pageinit::kernel::zones::MovableOptions;
+use pageinit::kernel::boot::BootInput;
+use pageinit::kernel::layout::{Layout, ZoneKind};
+use pageinit::kernel::place::Placement;
 use pageinit::machine::facts::BootFacts;
 use std::path::Path;
 
@@ -30,16 +28,9 @@ fn boots() -> Vec<BootFacts> {
     paths.iter().map(|p| BootFacts::read(p).unwrap_or_else(|e| panic!("{e}"))).collect()
 }
 
-fn rules_of(facts: &BootFacts) -> ReleaseRules {
-    let version = facts.kernel.parse().expect("known version");
-    let config = SparseConfig::from_facts(facts, version);
-    ReleaseRules::new(&facts.kernel, facts.arch, facts.page_bytes, config).expect("known")
-}
-
-fn placed(facts: &BootFacts) -> Placement {
-    let options = MovableOptions::from_cmdline(&facts.cmdline).expect("valid options");
-    let map = MemoryMap::from_facts(facts);
-    place(&map, &rules_of(facts), &options).unwrap_or_else(|e| panic!("{}: {e}", facts.id))
+fn booted(facts: &BootFacts) -> (Layout, Placement) {
+    let input = BootInput::from_facts(facts).unwrap_or_else(|e| panic!("{}: {e}", facts.id));
+    input.boot().unwrap_or_else(|e| panic!("{}: {e}", facts.id))
 }
 
 fn request_mismatch(facts: &BootFacts, placement: &Placement) -> Option<String> {
@@ -105,17 +96,26 @@ fn memmap_mismatch(facts: &BootFacts, placement: &Placement) -> Option<String> {
     None
 }
 
+/// Nodes of which a part was left to the deferred phase.
+fn deferred_mismatch(facts: &BootFacts, layout: &Layout) -> Option<String> {
+    let nodes = layout.nodes.iter().filter(|n| n.first_deferred_pfn.is_some());
+    let ours: Vec<_> = nodes.map(|n| n.nid).collect();
+    let real = &facts.deferred_nodes;
+    (ours != *real).then(|| format!("deferred nodes: real {real:?}, model {ours:?}"))
+}
+
 #[test]
 fn the_model_reproduces_every_captured_boot() {
     let boots = boots();
     assert_eq!(boots.len(), BOOTS, "boots in fixtures/boots");
     let (mut requests, mut wrong) = (0, Vec::new());
     for facts in &boots {
-        let placement = placed(facts);
+        let (layout, placement) = booted(facts);
         let mismatch = request_mismatch(facts, &placement)
             .or_else(|| free_mismatch(facts, &placement))
             .or_else(|| zone_mismatch(facts, &placement))
-            .or_else(|| memmap_mismatch(facts, &placement));
+            .or_else(|| memmap_mismatch(facts, &placement))
+            .or_else(|| deferred_mismatch(facts, &layout));
         requests += facts.allocations.len();
         let expected = EXCEPTIONS.iter().any(|(id, _)| *id == facts.id);
         match mismatch {

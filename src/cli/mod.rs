@@ -8,6 +8,8 @@ mod bar;
 mod compare;
 mod exit;
 mod inputs;
+mod kernel_args;
+mod layout;
 mod machine;
 mod output;
 mod strategies;
@@ -29,6 +31,7 @@ const EXAMPLES: &str = "\
 Examples:
   pageinit compare                      measure all strategies on this host
   pageinit compare -m @2n-skylake-768g  the same for a machine you do not have
+  pageinit layout --kernel 6.12         what Linux 6.12 places where on this host
   pageinit machine -m list              the built-in machines
   pageinit strategies                   what the strategies stand for
 
@@ -39,6 +42,8 @@ Exit status: 0 ok, 1 failed, 2 usage, 3 untrustworthy (with --strict),
 enum Verb {
     /// Show a machine: nodes, memory, CPUs, distances, caches, limits
     Machine(machine::Args),
+    /// Show zones, memmap placement, early and deferred pages of a kernel version
+    Layout(layout::Args),
     /// Run the boot strategies for real, pinned per node, and compare them
     Compare(compare::Args),
     /// List the strategies and the stores they can use
@@ -50,6 +55,7 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.verb {
         Verb::Machine(args) => machine::run(&args),
+        Verb::Layout(args) => layout::run(&args),
         Verb::Compare(args) => compare::run(&args),
         Verb::Strategies(args) => strategies::run(&args),
     };

@@ -1,20 +1,16 @@
 //! The result of the memory model: what lies where and who initialises it.
 //!
-//! [`Layout`] is data; [`layout()`] makes it for a machine. [`BootInput`] is the exact
-//! question: memory, reservations and rules; [`BootInput::boot`] answers it by running
-//! [`super::place`] and then [`super::deferral`]. `plan` makes boot plans of a layout.
+//! [`Layout`] is data; [`super::boot`] makes it for a machine or a captured boot.
+//! `plan` makes boot plans of a layout, `report` shows it.
 
-use super::deferral::{MemoryPages, Split, split};
-use super::memblock::MemblockFlags;
-use super::memory_map::MemoryMap;
+use super::cmdline::CmdlineError;
+use super::config::ConfigError;
 use super::padata::InitJob;
-use super::place::{PlaceError, Placement, place};
-use super::sparse_rules::{ReleaseRules, SparseConfig};
+use super::place::PlaceError;
 use super::struct_page::PageFormat;
 use super::version::{KernelModel, VersionError};
-use super::zones::MovableOptions;
-use crate::machine::{Arch, Machine};
-use crate::pfn::{self, Nid, Pfn, PfnRange, PhysRange, SectionNr};
+use crate::machine::Arch;
+use crate::pfn::{self, Nid, Pfn, PfnRange, SectionNr};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
@@ -186,95 +182,16 @@ pub enum LayoutError {
     /// The release names no version that is modelled.
     #[error(transparent)]
     Version(#[from] VersionError),
-}
-
-/// Applies the rules of `kernel` to `machine`, whose early reservations are assumed.
-///
-/// # Errors
-/// When memory cannot be placed: none at all, overlapping, beyond the architecture.
-pub fn layout(machine: &Machine, kernel: &KernelModel) -> Result<Layout, LayoutError> {
-    let config = SparseConfig::for_machine(kernel, machine);
-    let rules = ReleaseRules::new(&kernel.release, machine.arch, machine.page_bytes, config)?;
-    let map = MemoryMap::assumed(machine, &rules);
-    let cpus = machine.nodes.iter().map(|n| (n.nid, n.cpus.len() as u32)).collect();
-    let input = BootInput {
-        name: machine.name.clone(),
-        map,
-        rules,
-        movable: MovableOptions::default(),
-        kernel: kernel.clone(),
-        cpus,
-    };
-    Ok(input.boot()?.0)
-}
-
-/// A machine as it stands when `sparse_init` starts, with the rules that hold.
-#[derive(Clone, Debug)]
-pub struct BootInput {
-    /// The machine's name.
-    pub name: String,
-    /// Memory and reservations.
-    pub map: MemoryMap,
-    /// The rules of `sparse_init` and memblock.
-    pub rules: ReleaseRules,
-    /// What the command line says about `ZONE_MOVABLE`.
-    pub movable: MovableOptions,
-    /// The rules of everything else.
-    pub kernel: KernelModel,
-    /// Online CPUs by node.
-    pub cpus: Vec<(Nid, u32)>,
-}
-
-impl BootInput {
-    /// Runs the memory model: what lies where, and who initialises it.
-    ///
-    /// # Errors
-    /// When memory cannot be placed.
-    pub fn boot(&self) -> Result<(Layout, Placement), LayoutError> {
-        let placed = place(&self.map, &self.rules, &self.movable);
-        let placement = placed.map_err(|cause| self.error(cause))?;
-        let nodes = split(&self.split(&placement), &self.kernel);
-        let mut format = self.kernel.page_format();
-        format.vmemmap_base = self.rules.vmemmap_base;
-        let layout = Layout {
-            machine: self.name.clone(),
-            kernel: self.kernel.clone(),
-            arch: self.rules.arch,
-            page_bytes: self.rules.page_bytes,
-            pages_per_section: self.rules.pages_per_section(),
-            max_order_pages: self.rules.max_order_pages(),
-            pageblock_pages: self.rules.pageblock_pages(),
-            format,
-            zones: placement.zones.clone(),
-            memmap: placement.extents(&self.rules),
-            nodes,
-            warnings: placement.warnings.clone(),
-        };
-        Ok((layout, placement))
-    }
-
-    fn error(&self, cause: PlaceError) -> LayoutError {
-        LayoutError::Place { machine: self.name.clone(), cause }
-    }
-
-    /// The question of early and deferred pages, once the memmap has its place.
-    fn split(&self, placement: &Placement) -> Split {
-        let page_bytes = self.rules.page_bytes;
-        let memory = self.map.memory.iter().map(|m| MemoryPages {
-            range: PhysRange::new(m.start, m.end).whole_pages(page_bytes),
-            nid: m.nid,
-        });
-        let reserved = placement.after.reserved.iter().map(|r| PhysRange::new(r.start, r.end));
-        // Unmapped memory has struct pages that are treated as reserved ones.
-        let unmapped = self.map.memory.iter().filter(|m| m.flags.contains(MemblockFlags::NOMAP));
-        let unmapped = unmapped.map(|m| PhysRange::new(m.start, m.end));
-        Split {
-            page_bytes,
-            pages_per_section: self.rules.pages_per_section(),
-            zones: placement.zones.clone(),
-            memory: memory.filter(|m| !m.range.is_empty()).collect(),
-            reserved: reserved.chain(unmapped).collect(),
-            cpus: self.cpus.clone(),
-        }
-    }
+    /// An option of the command line has a value that Linux would not take as meant.
+    #[error(transparent)]
+    CommandLine(#[from] CmdlineError),
+    /// The command line asks for memory of a node that has none.
+    #[error("hugepages= names node {nid}, which has no memory; name another node")]
+    NodeWithoutMemory {
+        /// The node.
+        nid: Nid,
+    },
+    /// The configuration of a captured boot has an impossible value.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
 }

@@ -40,6 +40,13 @@ pub struct ReservedRegion {
     pub flags: MemblockFlags,
 }
 
+impl ReservedRegion {
+    /// A reservation without node and flags.
+    pub fn plain(range: PhysRange) -> Self {
+        Self { start: range.start, end: range.end, nid: None, flags: MemblockFlags::NONE }
+    }
+}
+
 /// The state that the memory model starts from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryMap {
@@ -68,7 +75,7 @@ impl MemoryMap {
             nid: m.nid.unwrap_or_default(),
             flags: MemblockFlags(m.flags),
         });
-        let reserved = facts.reserved_before_sparse.iter().map(|r| plain(*r));
+        let reserved = facts.reserved_before_sparse.iter().map(|r| ReservedRegion::plain(*r));
         let mut node_data: BTreeMap<Nid, u64> =
             facts.node_data.iter().map(|n| (n.nid, n.range.start)).collect();
         if facts.arch == Arch::S390x {
@@ -114,15 +121,36 @@ impl MemoryMap {
         map
     }
 
-    /// A memblock in this state.
+    /// Keeps the memory that `machine` has, with its nodes; flags stay.
+    pub(super) fn keep_memory_of(&mut self, machine: &Machine) {
+        let mut kept = Vec::new();
+        for node in &machine.nodes {
+            for region in &self.memory {
+                let whole = PhysRange::new(region.start, region.end);
+                let inside = node.memory.iter().filter_map(|r| r.intersect(whole));
+                kept.extend(inside.filter(|r| !r.is_empty()).map(|r| MemoryRegion {
+                    start: r.start,
+                    end: r.end,
+                    nid: node.nid,
+                    flags: region.flags,
+                }));
+            }
+        }
+        kept.sort_by_key(|r| r.start);
+        self.memory = kept;
+    }
+
+    /// A memblock in this state; with `movable_node` it avoids hot-pluggable memory.
     ///
     /// # Errors
     /// When the map has more regions than memblock's arrays may hold before they grow.
     pub(super) fn memblock(
         &self,
         rules: &ReleaseRules,
+        movable_node: bool,
     ) -> Result<Memblock, super::memblock::ArrayFull> {
         let mut block_rules = rules.memblock.clone();
+        block_rules.movable_node = movable_node;
         // Linux's arrays have grown by now if they had to; where to is among the
         // reservations of the map.
         block_rules.memory_places = places(block_rules.memory_places, self.memory.len());
@@ -148,7 +176,7 @@ impl MemoryMap {
 
     /// Lets memblock itself place the direct map's tables and each node's data.
     fn allocate_early(&mut self, machine: &Machine, rules: &ReleaseRules) {
-        let Ok(mut memblock) = self.memblock(rules) else { return };
+        let Ok(mut memblock) = self.memblock(rules, false) else { return };
         let request = |bytes, align, nid| AllocRequest {
             bytes,
             align,
@@ -176,10 +204,6 @@ impl MemoryMap {
 /// `sizeof(pg_data_t)` of distribution kernels on x86_64: 168 to 170 KiB.
 const NODE_DATA_BYTES: u64 = 168 << 10;
 
-fn plain(range: PhysRange) -> ReservedRegion {
-    ReservedRegion { start: range.start, end: range.end, nid: None, flags: MemblockFlags::NONE }
-}
-
 /// Enough places to insert `regions` one by one without doubling.
 fn places(static_places: usize, regions: usize) -> usize {
     static_places.max(regions.saturating_mul(2) + 2)
@@ -193,9 +217,9 @@ fn early_reservations(map: &MemoryMap, rules: &ReleaseRules) -> Vec<ReservedRegi
         Arch::X86_64 => PhysRange::new(16 * MIB, 64 * MIB),
         _ => PhysRange::new(start, start.saturating_add(48 * MIB)),
     };
-    let mut out = vec![plain(image)];
+    let mut out = vec![ReservedRegion::plain(image)];
     if rules.arch == Arch::X86_64 {
-        out.push(plain(PhysRange::new(0, MIB)));
+        out.push(ReservedRegion::plain(PhysRange::new(0, MIB)));
     }
     out
 }
@@ -217,18 +241,18 @@ fn direct_map_table_bytes(machine: &Machine, rules: &ReleaseRules) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::cmdline::CommandLine;
     use crate::kernel::place::place;
-    use crate::kernel::sparse_rules::SparseConfig;
+    use crate::kernel::sparse_rules::Platform;
     use crate::kernel::version::{KernelModel, NEWEST};
-    use crate::kernel::zones::MovableOptions;
     use proptest::prelude::*;
 
     const GIB: u64 = 1 << 30;
 
     fn rules(machine: &Machine) -> ReleaseRules {
         let kernel = KernelModel::new(NEWEST, machine.arch);
-        let config = SparseConfig::for_machine(&kernel, machine);
-        ReleaseRules::new("7.3", machine.arch, machine.page_bytes, config).expect("modelled")
+        let platform = Platform::of_machine(&kernel, machine);
+        ReleaseRules::new(&kernel, machine.page_bytes, platform)
     }
 
     // GiB    0  3  4        6        8
@@ -246,7 +270,7 @@ mod tests {
         assert_eq!(map.node_data[&Nid(1)], 8 * GIB - 8 * 4096 - NODE_DATA_BYTES);
         let reserved: Vec<_> = map.reserved.iter().map(|r| (r.start >> 20, r.end >> 20)).collect();
         assert_eq!(reserved[..2], [(0, 1), (16, 64)]);
-        let placement = place(&map, &rules(&machine), &MovableOptions::default()).expect("fits");
+        let placement = place(&map, &rules(&machine), &CommandLine::default()).expect("fits");
         assert_eq!(placement.memmap.iter().map(|m| m.end - m.start).sum::<u64>(), 112 << 20);
     }
 
@@ -256,7 +280,7 @@ mod tests {
         let machine = Machine::of_ranges("test", Arch::X86_64, 4096, nodes);
         assert_eq!(rules(&machine).physmem_bits, 52);
         let map = MemoryMap::assumed(&machine, &rules(&machine));
-        assert!(place(&map, &rules(&machine), &MovableOptions::default()).is_ok());
+        assert!(place(&map, &rules(&machine), &CommandLine::default()).is_ok());
     }
 
     proptest! {
@@ -283,7 +307,7 @@ mod tests {
             let machine = Machine::of_ranges("test", archs[arch], page_bytes, nodes);
             let rules = rules(&machine);
             let map = MemoryMap::assumed(&machine, &rules);
-            let _ = place(&map, &rules, &MovableOptions::default());
+            let _ = place(&map, &rules, &CommandLine::default());
         }
     }
 }

@@ -3,16 +3,18 @@
 //! [`place`] checks the map, runs [`sparse_init`](super::sparse::sparse_init) on a model
 //! of memblock, and computes the zones. Pure: equal input, equal output.
 
+use super::cmdline::CommandLine;
 use super::layout::{MemmapExtent, ZoneSpan};
 use super::memblock::{ArrayFull, Memblock, Region};
 use super::memory_map::MemoryMap;
 use super::sparse::{FreeRecord, MemmapRun, Requests, SectionRun, SparseError, sparse_init};
 use super::sparse_rules::ReleaseRules;
-use super::zones::{MovableOptions, NodeSpan, node_spans, zones};
+use super::zones::{NodeSpan, node_spans, zones};
 use crate::machine::Arch;
 use crate::pfn::{Nid, PhysRange, SectionNr};
 use crate::warning::Warning;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The most nodes that Linux can be built for (`CONFIG_NODES_SHIFT` 10).
 pub const MAX_NODES: u32 = 1024;
@@ -91,9 +93,25 @@ pub enum PlaceError {
         /// What there is.
         expected: &'static str,
     },
-    /// Linux cannot be built for so many nodes.
-    #[error("node {number} is too high: Linux knows nodes 0 to 1023", number = .0.0)]
-    TooManyNodes(Nid),
+    /// This kernel is not built for so many nodes.
+    #[error(
+        "node {nid} is too high: this kernel knows {nodes} nodes (NODES_SHIFT), and none more \
+         than 1024; use --config NODES_SHIFT=10 or fewer nodes"
+    )]
+    TooManyNodes {
+        /// The node.
+        nid: Nid,
+        /// How many nodes there may be.
+        nodes: u32,
+    },
+    /// A reservation names a node that has no memory.
+    #[error("reservation {range} is on node {nid}, which has no memory; leave the node out")]
+    NodeWithoutMemory {
+        /// The reservation.
+        range: PhysRange,
+        /// The node.
+        nid: Nid,
+    },
     /// More memory than the model is made for.
     #[error("{bytes} bytes of memory are too many; machines up to 1 PiB are modelled")]
     TooLarge {
@@ -118,10 +136,10 @@ impl From<ArrayFull> for PlaceError {
 pub fn place(
     map: &MemoryMap,
     rules: &ReleaseRules,
-    options: &MovableOptions,
+    line: &CommandLine,
 ) -> Result<Placement, PlaceError> {
     check(map, rules)?;
-    let mut memblock = map.memblock(rules)?;
+    let mut memblock = map.memblock(rules, line.movable_node)?;
     let before = dump(&memblock);
     let outcome = sparse_init(&mut memblock, rules, &map.node_data)?;
     Ok(Placement {
@@ -131,7 +149,7 @@ pub fn place(
         frees: outcome.frees,
         memmap: outcome.memmap,
         sections: outcome.sections,
-        zones: zones(memblock.memory(), rules, options),
+        zones: zones(memblock.memory(), rules, line),
         nodes: node_spans(memblock.memory(), rules.page_bytes),
         warnings: map.warnings.clone(),
     })
@@ -185,15 +203,28 @@ fn check(map: &MemoryMap, rules: &ReleaseRules) -> Result<(), PlaceError> {
             return Err(PlaceError::Overlap(pair[0], pair[1]));
         }
     }
-    if let Some(high) = map.memory.iter().find(|r| r.nid.0 >= MAX_NODES) {
-        return Err(PlaceError::TooManyNodes(high.nid));
-    }
+    check_nodes(map, rules)?;
     let bytes = memory.iter().fold(0u64, |sum, r| sum.saturating_add(r.bytes()));
     if bytes > MAX_MEMORY_BYTES {
         return Err(PlaceError::TooLarge { bytes });
     }
     if memory.iter().all(|r| r.whole_pages(rules.page_bytes).is_empty()) {
         return Err(PlaceError::Empty);
+    }
+    Ok(())
+}
+
+fn check_nodes(map: &MemoryMap, rules: &ReleaseRules) -> Result<(), PlaceError> {
+    let nodes = MAX_NODES.min(1 << rules.config.nodes_shift.min(31));
+    if let Some(high) = map.memory.iter().find(|r| r.nid.0 >= nodes) {
+        return Err(PlaceError::TooManyNodes { nid: high.nid, nodes });
+    }
+    let known: BTreeSet<Nid> = map.memory.iter().map(|r| r.nid).collect();
+    for reserved in &map.reserved {
+        if let Some(nid) = reserved.nid.filter(|nid| !known.contains(nid)) {
+            let range = PhysRange::new(reserved.start, reserved.end);
+            return Err(PlaceError::NodeWithoutMemory { range, nid });
+        }
     }
     Ok(())
 }

@@ -61,6 +61,16 @@ pub fn sparse_init(
     rules: &ReleaseRules,
     pgdat: &BTreeMap<Nid, u64>,
 ) -> Result<SparseOutcome, SparseError> {
+    sparse_init_in(true, memblock, rules, pgdat)
+}
+
+/// [`sparse_init`] with equal steps done at once, or each by itself: the same outcome.
+pub(super) fn sparse_init_in(
+    in_runs: bool,
+    memblock: &mut Memblock,
+    rules: &ReleaseRules,
+    pgdat: &BTreeMap<Nid, u64>,
+) -> Result<SparseOutcome, SparseError> {
     let sections = present_sections(memblock.memory(), rules);
     let min_addr = rules.memmap_min_addr(memblock.memory().first_byte().unwrap_or(0));
     let mut run = SparseInit {
@@ -75,6 +85,7 @@ pub fn sparse_init(
         tables: vec![None; rules.tables.len()],
         populated_end: None,
         list_entries_left: 0,
+        in_runs,
     };
     run.section_roots(&sections)?;
     let batches = sections::batches(&sections);
@@ -107,6 +118,8 @@ struct SparseInit<'a> {
     populated_end: Option<u64>,
     /// ppc64 hash: entries left in the current page of the list of blocks.
     list_entries_left: u64,
+    /// Whether equal steps may be done at once.
+    in_runs: bool,
 }
 
 /// Consecutive present sections of one owner; absent ones in between do not count.
@@ -223,11 +236,8 @@ impl SparseInit<'_> {
     /// `sparse_init_nid` without its usage map.
     fn batch(&mut self, batch: &Batch) -> Result<(), SparseError> {
         self.open_buffer(batch);
-        let pages = self.rules.pages_per_section();
         for run in batch.runs {
-            for section in run.start..run.end {
-                self.populate_section(section * pages, batch.nid)?;
-            }
+            self.populate_run(run, batch.nid)?;
         }
         match self.buffer.take() {
             Some(rest) => self.give_back(rest),

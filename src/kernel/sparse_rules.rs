@@ -1,19 +1,21 @@
 //! What one kernel release, built and started in one way, does in `sparse_init`.
 //!
-//! [`SparseConfig`] is what the model must know of the configuration, the command line
-//! and the processor; [`ReleaseRules`] are the consequences, computed once. The
-//! release *text* matters beside the version, because distributions carry changes back:
-//! Debian's 5.10 and 6.1 have the larger usage map of 6.8. [`super::sparse`],
+//! A [`KernelModel`] says what the release and its configuration are, [`Platform`] what
+//! processor and firmware add; [`ReleaseRules`] are the consequences, computed once.
+//! The release *text* matters beside the version, because distributions carry changes
+//! back: Debian's 5.10 and 6.1 have the larger usage map of 6.8. [`super::sparse`],
 //! [`super::zones`] and [`super::memblock`] ask these rules and never compare versions.
 
-mod config;
 mod eras;
 mod geometry;
+mod platform;
 
-pub use config::SparseConfig;
+pub use platform::Platform;
 
+use super::config::KernelConfig;
 use super::memblock::{ALLOC_ACCESSIBLE, ALLOC_NOLEAKTRACE, MemblockRules};
-use super::version::{KernelVersion, VersionError};
+use super::page_format;
+use super::version::{KernelModel, KernelVersion};
 use crate::machine::Arch;
 
 /// The rules of one release.
@@ -27,8 +29,10 @@ pub struct ReleaseRules {
     pub page_bytes: u64,
     /// `sizeof(struct page)`.
     pub struct_page_bytes: u64,
-    /// What was asked for, as given.
-    pub config: SparseConfig,
+    /// The configuration.
+    pub config: KernelConfig,
+    /// Processor and firmware.
+    pub platform: Platform,
     /// The allocator's rules.
     pub memblock: MemblockRules,
     /// A section has 2 to this power bytes (`SECTION_SIZE_BITS`).
@@ -135,61 +139,49 @@ pub struct Callers {
 }
 
 impl ReleaseRules {
-    /// The rules of the kernel named by `release`, for example `6.12` or
-    /// `5.10.0-32-cloud-amd64`.
-    ///
-    /// # Errors
-    /// When `release` names no version from 4.1 to 7.3.
-    pub fn new(
-        release: &str,
-        arch: Arch,
-        page_bytes: u64,
-        config: SparseConfig,
-    ) -> Result<Self, VersionError> {
-        let version: KernelVersion = release.parse()?;
-        let section_bits =
-            config.section_bits.unwrap_or(geometry::section_bits(version, arch, page_bytes));
-        let by_hotremove = config.memory_hotremove && !since(version, 7, 0);
-        Ok(Self {
+    /// The rules of `kernel` with base pages of `page_bytes` on `platform`.
+    pub fn new(kernel: &KernelModel, page_bytes: u64, platform: Platform) -> Self {
+        let (version, arch, config) = (kernel.version, kernel.arch, &kernel.config);
+        let release = kernel.release();
+        let usual_bits = geometry::section_bits(version, arch, page_bytes);
+        let section_bits = platform.section_bits.unwrap_or(usual_bits);
+        let usual_physmem = geometry::physmem_bits(version, arch, &platform);
+        let vmemmap_base = platform.vmemmap_base.unwrap_or_else(|| {
+            page_format::vmemmap_base(version, arch, platform.five_level_paging)
+        });
+        let place = geometry::Place { release: &release, arch, page_bytes, config };
+        Self {
             version,
             arch,
             page_bytes,
-            struct_page_bytes: config.struct_page_bytes,
-            memblock: eras::memblock_rules(version, arch, page_bytes, &config),
+            struct_page_bytes: platform
+                .struct_page_bytes
+                .unwrap_or_else(|| page_format::struct_page_bytes(kernel)),
+            memblock: eras::memblock_rules(version, arch, page_bytes, config),
             section_bits,
-            physmem_bits: config
-                .physmem_bits
-                .unwrap_or(geometry::physmem_bits(version, arch, &config)),
-            mem_section_bytes: config.mem_section_bytes.unwrap_or(if config.page_extension {
+            physmem_bits: platform.physmem_bits.unwrap_or(usual_physmem),
+            mem_section_bytes: platform.mem_section_bytes.unwrap_or(if config.page_extension {
                 32
             } else {
                 16
             }),
             root_array_is_allocated: since(version, 4, 15),
-            usage_bytes: geometry::usage_bytes(
-                release,
-                version,
-                arch,
-                page_bytes,
-                section_bits,
-                &config,
-            ),
-            usage_near_pgdat: by_hotremove,
+            usage_bytes: geometry::usage_bytes(&place, section_bits),
+            usage_near_pgdat: config.memory_hotremove && !since(version, 7, 0),
             buffer: eras::buffer_rule(version, arch),
-            populate: eras::populate(version, arch, page_bytes, &config),
-            pmd_bytes: geometry::pmd_bytes(arch, page_bytes, &config),
-            tables: geometry::tables(release, version, arch, page_bytes, &config),
-            vmemmap_base: config
-                .vmemmap_base
-                .unwrap_or(geometry::vmemmap_base(version, arch, &config)),
+            populate: eras::populate(version, arch, page_bytes, &platform),
+            pmd_bytes: geometry::pmd_bytes(arch, page_bytes, &platform),
+            tables: geometry::tables(&place, &platform),
+            vmemmap_base,
             memmap_max_addr: if since(version, 6, 17) {
                 ALLOC_NOLEAKTRACE
             } else {
                 ALLOC_ACCESSIBLE
             },
             callers: eras::callers(version, arch),
-            config,
-        })
+            config: config.clone(),
+            platform,
+        }
     }
 
     /// Bytes of a section.
@@ -214,7 +206,7 @@ impl ReleaseRules {
 
     /// Pages of the largest buddy block (`MAX_ORDER_NR_PAGES`).
     pub fn max_order_pages(&self) -> u64 {
-        1 << self.config.max_order
+        1 << geometry::max_order(self.version, self.arch, self.page_bytes, &self.config)
     }
 
     /// Pages of a pageblock, at most a largest block (`pageblock_nr_pages`).
@@ -230,7 +222,7 @@ impl ReleaseRules {
             Arch::X86_64 => 16 << 20,
             // The linear map starts at this physical address; kernels built for 52-bit
             // addresses on a 48-bit processor have an address far above all memory here.
-            Arch::Arm64 => self.config.phys_offset.unwrap_or(dram_start & !((1 << 30) - 1)),
+            Arch::Arm64 => self.platform.phys_offset.unwrap_or(dram_start & !((1 << 30) - 1)),
             Arch::Riscv64 => dram_start,
             Arch::S390x => 2 << 30,
             // MAX_DMA_ADDRESS is ~0, so that the first attempt finds an empty window.
@@ -249,9 +241,8 @@ mod tests {
     use super::*;
 
     fn rules(release: &str, arch: Arch, page_bytes: u64) -> ReleaseRules {
-        let version = release.parse().expect("modelled");
-        let config = SparseConfig::distribution(version, arch, page_bytes);
-        ReleaseRules::new(release, arch, page_bytes, config).expect("modelled")
+        let kernel = KernelModel::from_release(release, arch).expect("modelled");
+        ReleaseRules::new(&kernel, page_bytes, Platform::default())
     }
 
     fn x86(release: &str) -> ReleaseRules {

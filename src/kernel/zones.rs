@@ -2,13 +2,12 @@
 //!
 //! [`zones`] gives every populated zone of every node. The limits between zones come
 //! from the architecture ([`zone_limits`]); `kernelcore=`, `movablecore=` and
-//! `movable_node` ([`MovableOptions`]) cut `ZONE_MOVABLE` off the top, by the rules in
+//! `movable_node` of a [`CommandLine`] cut `ZONE_MOVABLE` off the top, by the rules in
 //! `movable`. A zone spans holes, and other nodes' memory that lies inside.
 
 mod movable;
 
-pub use movable::{BadOption, CoreSize, MovableOptions};
-
+use super::cmdline::{CommandLine, Core};
 use super::layout::{ZoneKind, ZoneSpan};
 use super::memblock::{MemblockFlags, RegionSet};
 use super::sparse_rules::{ReleaseRules, since};
@@ -111,14 +110,14 @@ fn arm64_limits(rules: &ReleaseRules, start: u64, end: u64) -> (Option<u64>, Opt
 }
 
 /// Every zone with memory, by node and then ascending.
-pub fn zones(memory: &RegionSet, rules: &ReleaseRules, options: &MovableOptions) -> Vec<ZoneSpan> {
+pub fn zones(memory: &RegionSet, rules: &ReleaseRules, line: &CommandLine) -> Vec<ZoneSpan> {
     let limits = zone_limits(memory, rules);
     let spans = node_spans(memory, rules.page_bytes);
     let highest = limits.iter().rev().find(|l| !l.range.is_empty());
     let movable_from = highest.map_or_else(BTreeMap::new, |zone| {
-        movable::starts(memory, rules, options, &spans, zone.range.start)
+        movable::starts(memory, rules, line, &spans, zone.range.start)
     });
-    let mirror = options.mirror && !movable_from.is_empty();
+    let mirror = line.kernelcore == Some(Core::Mirror) && !movable_from.is_empty();
     let mut out = Vec::new();
     for span in &spans {
         let movable = movable_from.get(&span.nid).copied();
@@ -174,16 +173,16 @@ fn zone_span(
 #[cfg(test)]
 mod tests {
     use super::super::memblock::Region;
-    use super::super::sparse_rules::SparseConfig;
-    use super::super::version::NEWEST;
+    use super::super::sparse_rules::Platform;
+    use super::super::version::KernelModel;
     use super::*;
 
     const MIB: u64 = 1 << 20;
 
     fn rules(release: &str, arch: Arch) -> ReleaseRules {
-        let mut config = SparseConfig::distribution(NEWEST, arch, 4096);
-        config.zone_dma = true;
-        ReleaseRules::new(release, arch, 4096, config).expect("known")
+        let mut kernel = KernelModel::from_release(release, arch).expect("known");
+        kernel.config.zone_dma = true;
+        ReleaseRules::new(&kernel, 4096, Platform::default())
     }
 
     fn memory(regions: &[(u64, u64, u32, u32)]) -> RegionSet {
@@ -202,8 +201,8 @@ mod tests {
             .collect()
     }
 
-    fn options(cmdline: &str) -> MovableOptions {
-        MovableOptions::from_cmdline(cmdline).expect("valid")
+    fn options(cmdline: &str) -> CommandLine {
+        cmdline.parse().expect("valid")
     }
 
     // MiB     0     16       2048          4096      6144      8192
@@ -213,7 +212,7 @@ mod tests {
     #[test]
     fn x86_zones_end_at_16_mib_and_4_gib() {
         let m = memory(&[(0, 2 * GIB, 0, 0), (4 * GIB, 6 * GIB, 0, 0), (6 * GIB, 8 * GIB, 1, 0)]);
-        let zones = zones(&m, &rules("6.12", Arch::X86_64), &MovableOptions::default());
+        let zones = zones(&m, &rules("6.12", Arch::X86_64), &CommandLine::default());
         let expected = [
             (0, ZoneKind::Dma, 0, 16, 16),
             (0, ZoneKind::Dma32, 16, 4080, 2032),
@@ -228,7 +227,7 @@ mod tests {
     fn spans_include_other_nodes() {
         let m =
             memory(&[(4 * GIB, 5 * GIB, 0, 0), (5 * GIB, 6 * GIB, 1, 0), (6 * GIB, 7 * GIB, 0, 0)]);
-        let zones = zones(&m, &rules("6.12", Arch::X86_64), &MovableOptions::default());
+        let zones = zones(&m, &rules("6.12", Arch::X86_64), &CommandLine::default());
         let expected =
             [(0, ZoneKind::Normal, 4096, 3072, 2048), (1, ZoneKind::Normal, 5120, 1024, 1024)];
         assert_eq!(short(&zones), expected);
@@ -291,7 +290,7 @@ mod tests {
     fn other_architectures_have_other_limits() {
         let m = memory(&[(GIB, 9 * GIB, 0, 0)]);
         let kinds = |release, arch| {
-            let zones = zones(&m, &rules(release, arch), &MovableOptions::default());
+            let zones = zones(&m, &rules(release, arch), &CommandLine::default());
             zones.iter().map(|z| (z.zone, z.range().end.0 >> 18)).collect::<Vec<_>>()
         };
         let (dma, dma32, normal) = (ZoneKind::Dma, ZoneKind::Dma32, ZoneKind::Normal);

@@ -135,6 +135,7 @@ pub(super) fn describe(topology: &Topology, facts: &Facts<'_>) -> Machine {
         cpu_model: cpu_model(topology),
         kernel_release: facts.kernel_release.map(str::to_string),
         is_this_host: false,
+        boot: None,
         source: Sources {
             topology: read(),
             memory_bytes: read(),

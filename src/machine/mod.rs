@@ -2,7 +2,8 @@
 //!
 //! [`Machine`] is plain data without I/O. The submodules make one out of an input:
 //! [`host`] (this computer), [`hwloc`] (hwloc XML and synthetic strings), [`mod@file`]
-//! (machine TOML, written by [`to_toml`]), [`library`] (the built-in `@name`s).
+//! (machine TOML, written by [`to_toml`]), [`library`] (the built-in `@name`s),
+//! [`from_facts`] (captured boots).
 //! [`input`] finds out which of them an argument means. [`assume`] places memory of
 //! which only sizes are known, [`check`] holds every front end to the same rules.
 //! [`limits`] says how much of this host may be used.
@@ -14,6 +15,7 @@ pub mod cpulist;
 pub mod error;
 pub mod facts;
 pub mod file;
+pub mod from_facts;
 pub mod host;
 pub mod hwloc;
 pub mod input;
@@ -33,6 +35,7 @@ use crate::pfn::{Nid, PhysRange};
 use crate::warning::{Origin, Warning};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// A processor architecture of which Linux's memory layout is known here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -77,6 +80,10 @@ pub struct Machine {
     pub kernel_release: Option<String>,
     /// Whether it is the computer this program runs on.
     pub is_this_host: bool,
+    /// What memblock knew, where the input is a captured boot: memory, reservations and
+    /// node data make its layout exact instead of assumed.
+    #[serde(skip)]
+    pub boot: Option<Arc<facts::BootFacts>>,
     /// Where the facts came from, for people and for `machine --json`.
     pub source: Sources,
     /// What had to be assumed or looked doubtful.
@@ -190,6 +197,7 @@ impl Machine {
             cpu_model: None,
             kernel_release: None,
             is_this_host: false,
+            boot: None,
             source: Sources {
                 topology: given(),
                 memory_bytes: given(),

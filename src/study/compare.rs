@@ -14,9 +14,10 @@ use crate::host::clock::Clock;
 use crate::host::node_memory::node_available_bytes;
 use crate::host::store::Store;
 use crate::host::topology::HostTopology;
-use crate::kernel::{KernelModel, Layout, layout};
+use crate::kernel::cmdline::CommandLine;
+use crate::kernel::{BootInput, KernelModel, Layout};
 use crate::machine::Machine;
-use crate::pfn::PfnRange;
+use crate::pfn::{Nid, PfnRange};
 use crate::plan::{Executor, Strategy, Work};
 use crate::progress::{Progress, Unit};
 use crate::record::{
@@ -25,6 +26,7 @@ use crate::record::{
 use crate::stats::{Rng, median};
 use crate::units::Bytes;
 use crate::warning::Warning;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -51,6 +53,11 @@ pub struct Options {
     pub seed: u64,
     /// The command line, for the record.
     pub argv: Vec<String>,
+    /// The kernel's command line; its effects on nodes, memory and CPUs have been
+    /// applied to the machine.
+    pub line: Option<CommandLine>,
+    /// The real node of each node that the command line made; others are their own.
+    pub origins: BTreeMap<Nid, Nid>,
 }
 
 /// What is known about the host that measures.
@@ -92,7 +99,7 @@ pub fn compare(
     progress: &dyn Progress,
     stop: Stop<'_>,
 ) -> Result<Record, StudyError> {
-    let whole = layout(machine, kernel)?;
+    let whole = layout(machine, kernel, options)?;
     let choices = choices(&strategies(&options.strategies)?, &options.stores)?;
     let buffer = plan_buffer(&whole, host, options)?;
     let mut executed = buffer.window.layout.clone();
@@ -121,6 +128,15 @@ pub fn compare(
     Ok(record)
 }
 
+/// The whole machine's layout with the command line that was chosen.
+fn layout(
+    machine: &Machine,
+    kernel: &KernelModel,
+    options: &Options,
+) -> Result<Layout, StudyError> {
+    Ok(BootInput::of_machine(machine, kernel, options.line.as_ref())?.boot()?.0)
+}
+
 /// The plans that [`compare`] would execute, without touching memory.
 ///
 /// # Errors
@@ -131,7 +147,7 @@ pub fn plans(
     host: &HostContext,
     options: &Options,
 ) -> Result<Vec<Candidate>, StudyError> {
-    let whole = layout(machine, kernel)?;
+    let whole = layout(machine, kernel, options)?;
     let choices = choices(&strategies(&options.strategies)?, &options.stores)?;
     let buffer = plan_buffer(&whole, host, options)?;
     let mut executed = buffer.window.layout;

@@ -145,8 +145,10 @@ pub fn check_nodes(
 
 /// Says for every node of `layout` who stands for it on this host.
 ///
-/// On this host itself each node stands for itself. Nodes of another machine take
-/// turns: node by node on the host's nodes that have memory and CPUs.
+/// On this host itself each node stands for itself, and a fake node (`numa=fake=`) is
+/// the host node that its memory is on, with the CPUs that the kernel brought up there.
+/// Nodes of another machine take turns: node by node on the host's nodes that have
+/// memory and CPUs.
 ///
 /// # Errors
 /// When no host node has CPUs that may be used, or more threads are asked for than
@@ -166,7 +168,7 @@ pub fn map_nodes(
     let mut out = Vec::with_capacity(layout.nodes.len());
     for (i, node) in layout.nodes.iter().enumerate() {
         let mapping = match machine.is_this_host {
-            true => own_node(machine, node.nid, &able),
+            true => own_node(machine, node.nid, options, &able),
             false => borrowed_node(node.nid, i, &able),
         };
         out.push((mapping, all_pages(node)));
@@ -176,15 +178,20 @@ pub fn map_nodes(
 }
 
 /// A node of this host; one without usable CPUs gets one worker on the nearest node's.
-fn own_node(machine: &Machine, nid: Nid, able: &[&HostNode]) -> Mapping {
-    let own = able.iter().find(|n| n.nid == nid.0);
-    let nearest = || able.iter().min_by_key(|n| (machine.distance(nid, Nid(n.nid)), n.nid));
-    let cpus = match own {
-        Some(node) => node.cpus.clone(),
+fn own_node(machine: &Machine, nid: Nid, options: &Options, able: &[&HostNode]) -> Mapping {
+    let host_nid = options.origins.get(&nid).unwrap_or(&nid).0;
+    let own = able.iter().find(|n| n.nid == host_nid);
+    let mut cpus = own.map(|node| node.cpus.clone()).unwrap_or_default();
+    if options.line.is_some() {
+        let online = machine.node(nid).map(|n| n.cpus.as_slice()).unwrap_or_default();
+        cpus.retain(|cpu| online.contains(cpu));
+    }
+    if cpus.is_empty() {
         // The kernel's thread is unbound there; the last CPU is the least busy guess.
-        None => nearest().and_then(|n| n.cpus.last()).map(|cpu| vec![*cpu]).unwrap_or_default(),
-    };
-    Mapping { nid, host_nid: nid.0, cpus, round: 0 }
+        let nearest = able.iter().min_by_key(|n| (machine.distance(nid, Nid(n.nid)), n.nid));
+        cpus.extend(nearest.and_then(|n| n.cpus.last()));
+    }
+    Mapping { nid, host_nid, cpus, round: 0 }
 }
 
 fn borrowed_node(nid: Nid, index: usize, able: &[&HostNode]) -> Mapping {

@@ -31,6 +31,8 @@ fn run(strategies: &[&str], stores: &[&str], stop: bool) -> Result<Record, Study
         runs: 2,
         seed: 1,
         argv: Vec::new(),
+        line: None,
+        origins: Default::default(),
     };
     let kernel = KernelModel::new(KernelVersion::new(6, 12), machine.arch);
     compare(&machine, &kernel, &host, &options, &Silent, &|| stop)

@@ -3,7 +3,7 @@
 //! Virtual addresses only ascend during boot, so whether a table or a piece exists
 //! already is known from the last one made.
 
-use super::{Backing, MemmapRun, SparseError, SparseInit, Succession};
+use super::{Backing, MemmapRun, Request, SectionRun, SparseError, SparseInit, Succession};
 use crate::kernel::memblock::{ALLOC_ANYWHERE, AllocRequest};
 use crate::kernel::sparse_rules::{BufferRule, Populate, TableLevel};
 use crate::pfn::{Nid, PhysRange};
@@ -12,13 +12,15 @@ use crate::pfn::{Nid, PhysRange};
 const LIST_ENTRY_BYTES: u64 = 24;
 
 impl SparseInit<'_> {
-    /// Maps the struct pages of the section that starts at `pfn`.
-    pub(super) fn populate_section(&mut self, pfn: u64, nid: Nid) -> Result<(), SparseError> {
+    /// Maps the struct pages of consecutive sections, section by section as Linux does:
+    /// addresses only ascend, so that a run is the same as its sections.
+    pub(super) fn populate_run(&mut self, run: &SectionRun, nid: Nid) -> Result<(), SparseError> {
         let rules = self.rules;
-        let start = rules.vmemmap_base.wrapping_add(pfn.wrapping_mul(rules.struct_page_bytes));
-        let section = PhysRange::new(start, start.wrapping_add(rules.section_memmap_bytes()));
+        let bytes = rules.section_memmap_bytes();
+        let at = |section: u64| rules.vmemmap_base.wrapping_add(section.wrapping_mul(bytes));
+        let section = PhysRange::new(at(run.start), at(run.end));
         match rules.populate {
-            Populate::HugePages => self.each(section, rules.pmd_bytes, |s, at| s.huge(at, nid)),
+            Populate::HugePages => self.each_huge(section, nid),
             Populate::BasePages => {
                 self.each(section, rules.page_bytes, |s, at| s.base_page(at, nid))
             }
@@ -34,6 +36,67 @@ impl SparseInit<'_> {
             }
             Populate::Sparc => self.each(section, rules.pmd_bytes, |s, at| s.sparc(at, nid)),
         }
+    }
+
+    /// [`SparseInit::huge`] for every PMD that touches `sections`; what is certain to come
+    /// out alike is done at once.
+    fn each_huge(&mut self, sections: PhysRange, nid: Nid) -> Result<(), SparseError> {
+        let bytes = self.rules.pmd_bytes;
+        let mut at = sections.start - sections.start % bytes;
+        at = at.max(self.populated_end.unwrap_or(0));
+        while at < sections.end {
+            self.huge(at, nid)?;
+            at = at.saturating_add(bytes);
+            if self.in_runs {
+                let more = self.more_huge(at, sections.end, nid);
+                at = at.saturating_add(more * bytes);
+            }
+            self.populated_end = Some(at);
+        }
+        Ok(())
+    }
+
+    /// Maps PMDs from `at` on like the one before, until a table is missing, the buffer
+    /// is used up or memblock's answers move elsewhere; says how many.
+    fn more_huge(&mut self, at: u64, end: u64, nid: Nid) -> u64 {
+        let bytes = self.rules.pmd_bytes;
+        let lowest = self.rules.tables.len().checked_sub(2).and_then(|l| self.rules.tables.get(l));
+        let covers = lowest.map_or(1, |table| table.covers_bytes);
+        let under_table = (covers - at % covers) % covers / bytes;
+        let most = under_table.min(end.saturating_sub(at).div_ceil(bytes));
+        let last = self.memmap.last().filter(|run| run.backing == Backing::Pmd);
+        let Some(last) = last.map(MemmapRun::last_piece) else { return 0 };
+        let (start, succession, count) = match self.buffer {
+            Some(buffer) if buffer.start.is_multiple_of(bytes) => {
+                let count = most.min(buffer.bytes() / bytes);
+                self.buffer = Some(PhysRange::new(buffer.start + count * bytes, buffer.end));
+                (buffer.start, Succession::Ascending, count)
+            }
+            Some(_) => return 0,
+            None => {
+                let count = self.repeat_block(last, bytes, most, nid);
+                (last - count * bytes, Succession::Descending, count)
+            }
+        };
+        if count > 0 {
+            self.record_run(at, nid, (start, bytes, count), (Backing::Pmd, succession));
+        }
+        count
+    }
+
+    /// Asks for blocks below `last` as long as they are sure to lie there.
+    fn repeat_block(&mut self, last: u64, bytes: u64, most: u64, nid: Nid) -> u64 {
+        let request = self.block_request(bytes, Some(nid));
+        let asked = self.requests.last();
+        let Some(asked) = asked.filter(|a| a.start == Some(last) && a.bytes == bytes) else {
+            return 0;
+        };
+        let count = self.memblock.repeat_below(&request, last, most);
+        if count > 0 {
+            let next = Request { start: Some(last - bytes), ..asked };
+            self.requests.push_run(next, count, -(bytes as i64));
+        }
+        count
     }
 
     /// Calls `map` for every piece of `bytes` that touches `section` and is not mapped
@@ -249,17 +312,29 @@ impl SparseInit<'_> {
     }
 
     fn record(&mut self, at: u64, nid: Nid, start: u64, bytes: u64, backing: Backing) {
+        self.record_run(at, nid, (start, bytes, 1), (backing, Succession::Ascending));
+    }
+
+    /// Notes `count` pieces of `bytes` from the virtual address `at` on, which lie from
+    /// the physical `start` on.
+    fn record_run(
+        &mut self,
+        at: u64,
+        nid: Nid,
+        (start, bytes, count): (u64, u64, u64),
+        (backing, succession): (Backing, Succession),
+    ) {
         let map_start = at.wrapping_sub(self.rules.vmemmap_base);
         let piece = MemmapRun {
             map_start,
-            map_end: map_start.wrapping_add(bytes),
+            map_end: map_start.wrapping_add(bytes * count),
             nid,
             on_nid: self.memblock.nid_of(start).unwrap_or(nid),
             backing,
             piece_bytes: bytes,
             start,
-            end: start + bytes,
-            succession: Succession::Ascending,
+            end: start + bytes * count,
+            succession: if count == 1 { Succession::Ascending } else { succession },
         };
         MemmapRun::push(&mut self.memmap, piece);
     }

@@ -48,6 +48,11 @@ pub struct Requests {
 }
 
 impl RequestRun {
+    /// Every single request, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Request> {
+        (0..self.count).map(|i| self.at(i))
+    }
+
     /// The `i`-th request of the run.
     fn at(&self, i: u64) -> Request {
         let offset = self.step.wrapping_mul(i as i64);
@@ -81,6 +86,26 @@ impl Requests {
         self.runs.push(RequestRun { first: request, count: 1, step: 0 });
     }
 
+    /// Appends `request` and `count - 1` more, each answer `step` bytes from the last.
+    pub(super) fn push_run(&mut self, request: Request, count: u64, step: i64) {
+        let all = RequestRun { first: request, count, step };
+        for i in 0..count {
+            self.push(all.at(i));
+            let Some(run) = self.runs.last_mut().filter(|r| r.count > 1 && r.step == step) else {
+                continue;
+            };
+            // What is left continues this run.
+            run.count += count - 1 - i;
+            self.len += usize::try_from(count - 1 - i).unwrap_or(usize::MAX);
+            return;
+        }
+    }
+
+    /// The last request.
+    pub(super) fn last(&self) -> Option<Request> {
+        self.runs.last().map(|run| run.at(run.count.saturating_sub(1)))
+    }
+
     /// How many requests there are.
     pub fn len(&self) -> usize {
         self.len
@@ -98,7 +123,7 @@ impl Requests {
 
     /// Every single request, in order.
     pub fn iter(&self) -> impl Iterator<Item = Request> {
-        self.runs.iter().flat_map(|run| (0..run.count).map(|i| run.at(i)))
+        self.runs.iter().flat_map(RequestRun::iter)
     }
 }
 
@@ -168,17 +193,27 @@ impl MemmapRun {
         })
     }
 
-    /// Appends `piece`, a run of one piece, if it continues this run.
+    fn goes(&self, succession: Succession) -> bool {
+        self.succession == succession || self.end - self.start == self.piece_bytes
+    }
+
+    /// The address of the piece that was appended last.
+    pub(super) fn last_piece(&self) -> u64 {
+        match self.succession {
+            Succession::Ascending => self.end - self.piece_bytes,
+            Succession::Descending => self.start,
+        }
+    }
+
+    /// Appends `piece`, a run itself, if it continues this run.
     fn try_extend(&mut self, piece: &Self) -> bool {
         let alike = piece.map_start == self.map_end
             && (piece.nid, piece.on_nid) == (self.nid, self.on_nid)
             && (piece.backing, piece.piece_bytes) == (self.backing, self.piece_bytes);
-        let single = self.end - self.start == self.piece_bytes;
-        let ascends = single || self.succession == Succession::Ascending;
-        let descends = single || self.succession == Succession::Descending;
-        if alike && ascends && piece.start == self.end {
+        let both = |way| self.goes(way) && piece.goes(way);
+        if alike && both(Succession::Ascending) && piece.start == self.end {
             (self.end, self.succession) = (piece.end, Succession::Ascending);
-        } else if alike && descends && piece.end == self.start {
+        } else if alike && both(Succession::Descending) && piece.end == self.start {
             (self.start, self.succession) = (piece.start, Succession::Descending);
         } else {
             return false;
@@ -223,6 +258,26 @@ mod tests {
             let back: Vec<_> = all.iter().map(|r| r.start).collect();
             prop_assert_eq!(all.len(), starts.len());
             prop_assert_eq!(back, starts);
+        }
+
+        #[test]
+        fn runs_may_be_pushed_at_once(
+            before in prop::collection::vec(0u64..6, 0..4),
+            first in 0u64..6,
+            count in 1u64..6,
+            step in -1i64..2,
+        ) {
+            let first = first + 6;
+            let (mut single, mut at_once) = (Requests::default(), Requests::default());
+            for &start in &before {
+                single.push(request(Some(start)));
+                at_once.push(request(Some(start)));
+            }
+            for i in 0..count as i64 {
+                single.push(request(Some(first.wrapping_add_signed(step * i))));
+            }
+            at_once.push_run(request(Some(first)), count, step);
+            prop_assert_eq!(single, at_once);
         }
 
         // Whatever the order of pieces, each byte is found where its piece was put.

@@ -57,8 +57,8 @@ pub(super) fn batches(sections: &[SectionRun]) -> Vec<Batch<'_>> {
 mod tests {
     use super::*;
     use crate::kernel::memblock::{MemblockFlags, Region};
-    use crate::kernel::sparse_rules::SparseConfig;
-    use crate::kernel::version::NEWEST;
+    use crate::kernel::sparse_rules::Platform;
+    use crate::kernel::version::KernelModel;
     use crate::machine::Arch;
 
     // sections  |  0  |  1  |  2  |  3  |  4  |  5  |  6  |      of 128 MiB
@@ -73,8 +73,8 @@ mod tests {
             let nid = Some(Nid(nid));
             memory.insert(Region::new(mib(start), mib(end), nid, MemblockFlags::NONE));
         }
-        let config = SparseConfig::distribution(NEWEST, Arch::X86_64, 4096);
-        let rules = ReleaseRules::new("6.12", Arch::X86_64, 4096, config).expect("known");
+        let kernel = KernelModel::from_release("6.12", Arch::X86_64).expect("known");
+        let rules = ReleaseRules::new(&kernel, 4096, Platform::default());
         let sections = present_sections(&memory, &rules);
         let run = |start, end, nid| SectionRun { start, end, nid: Nid(nid) };
         assert_eq!(sections, [run(0, 2, 0), run(4, 5, 0), run(6, 7, 1)]);

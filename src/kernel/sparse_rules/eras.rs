@@ -1,6 +1,7 @@
 //! What changed from version to version: buffers, ways to populate, callers.
 
-use super::{BufferRule, Callers, Populate, SparseConfig, since};
+use super::{BufferRule, Callers, Platform, Populate, since};
+use crate::kernel::config::KernelConfig;
 use crate::kernel::memblock::MemblockRules;
 use crate::kernel::version::KernelVersion;
 use crate::machine::Arch;
@@ -9,9 +10,9 @@ pub(super) fn memblock_rules(
     version: KernelVersion,
     arch: Arch,
     page_bytes: u64,
-    config: &SparseConfig,
+    config: &KernelConfig,
 ) -> MemblockRules {
-    let places = usize::try_from(config.nr_cpus).unwrap_or(usize::MAX / 2).min(1 << 16);
+    let places = config.nr_cpus.min(1 << 16) as usize;
     let newer_arm64 = arch == Arch::Arm64 && since(version, 6, 1);
     MemblockRules {
         page_bytes,
@@ -19,7 +20,8 @@ pub(super) fn memblock_rules(
         drops_min_addr_first: !since(version, 5, 2),
         reserved_carry_nid: since(version, 6, 17),
         bottom_up_floor: None,
-        movable_node: config.movable_node,
+        // The command line says so, see `MemoryMap::memblock`.
+        movable_node: false,
         memory_places: if newer_arm64 { 1024 } else { 128 },
         reserved_places: if newer_arm64 { 128 + places + 1 } else { 128 },
     }
@@ -48,19 +50,19 @@ pub(super) fn populate(
     version: KernelVersion,
     arch: Arch,
     page_bytes: u64,
-    config: &SparseConfig,
+    platform: &Platform,
 ) -> Populate {
     match arch {
         Arch::X86_64 => Populate::HugePages,
         Arch::Arm64 if page_bytes == 4096 => Populate::HugePages,
         Arch::Riscv64 if since(version, 6, 7) => Populate::HugePages,
         Arch::Arm64 | Arch::Riscv64 => Populate::BasePages,
-        Arch::Ppc64 if config.hash_mmu => {
-            Populate::PpcHash { block_bytes: config.hash_vmemmap_bytes }
+        Arch::Ppc64 if platform.hash_mmu => {
+            Populate::PpcHash { block_bytes: platform.hash_vmemmap_bytes }
         }
         Arch::Ppc64 => Populate::PpcRadix { keeps_list: !since(version, 6, 6) },
         Arch::S390x => Populate::S390 {
-            segments: config.s390_edat1,
+            segments: platform.s390_edat1,
             from_buffer: since(version, 6, 4) && !since(version, 7, 2),
         },
         Arch::Sparc64 => Populate::Sparc,

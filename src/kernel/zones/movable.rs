@@ -1,96 +1,21 @@
 //! Where `ZONE_MOVABLE` begins on each node.
 //!
-//! [`MovableOptions`] are read from the kernel command line; [`starts`] follows
+//! [`starts`] follows
 //! `mm/mm_init.c: find_zone_movable_pfns_for_nodes` (v6.12).
 
 use super::NodeSpan;
+use crate::kernel::cmdline::{CommandLine, Core};
 use crate::kernel::memblock::{MemblockFlags, RegionSet};
 use crate::kernel::sparse_rules::ReleaseRules;
 use crate::pfn::{Nid, Pfn, PfnRange};
 use std::collections::BTreeMap;
 
-/// An amount of memory on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CoreSize {
-    /// So many bytes.
-    Bytes(u64),
-    /// So many hundredths of all memory.
-    Percent(u64),
-}
-
-/// What the command line says about `ZONE_MOVABLE`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MovableOptions {
-    /// `kernelcore=`: at least so much for the kernel.
-    pub kernelcore: Option<CoreSize>,
-    /// `movablecore=`: about so much movable.
-    pub movablecore: Option<CoreSize>,
-    /// `kernelcore=mirror`: the kernel takes mirrored memory alone.
-    pub mirror: bool,
-    /// `movable_node`: hot-pluggable memory is movable.
-    pub movable_node: bool,
-}
-
-/// An option of the command line that is not a size.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{option}={value} is not a size; write for example {option}=4G or {option}=30%")]
-pub struct BadOption {
-    /// The option's name.
-    pub option: &'static str,
-    /// Its value.
-    pub value: String,
-}
-
-impl MovableOptions {
-    /// Reads the options from a kernel command line; the last of each counts.
-    ///
-    /// # Errors
-    /// When a value is not a size, a percentage up to 100 or, for `kernelcore`, `mirror`.
-    pub fn from_cmdline(cmdline: &str) -> Result<Self, BadOption> {
-        let mut out = Self::default();
-        for word in cmdline.split_whitespace() {
-            match word.split_once('=') {
-                Some(("kernelcore", "mirror")) => out.mirror = true,
-                Some(("kernelcore", value)) => {
-                    out.kernelcore = Some(core_size("kernelcore", value)?);
-                }
-                Some(("movablecore", value)) => {
-                    out.movablecore = Some(core_size("movablecore", value)?);
-                }
-                None if word == "movable_node" => out.movable_node = true,
-                _ => {}
-            }
-        }
-        Ok(out)
-    }
-}
-
-fn core_size(option: &'static str, value: &str) -> Result<CoreSize, BadOption> {
-    let bad = || BadOption { option, value: value.into() };
-    if let Some(percent) = value.strip_suffix('%') {
-        let percent = percent.parse().ok().filter(|&p| p <= 100).ok_or_else(bad)?;
-        return Ok(CoreSize::Percent(percent));
-    }
-    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match value[digits.len()..].to_ascii_lowercase().as_str() {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        "p" => 50,
-        _ => return Err(bad()),
-    };
-    let bytes = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
-    bytes.map(CoreSize::Bytes).ok_or_else(bad)
-}
-
-impl CoreSize {
-    fn pages(self, total: u64, page_bytes: u64) -> u64 {
-        match self {
-            Self::Bytes(bytes) => bytes / page_bytes,
-            Self::Percent(percent) => total.saturating_mul(100 * percent) / 10_000,
-        }
+/// `size` in pages; mirrored memory is counted elsewhere.
+fn core_pages(size: Option<Core>, total: u64, page_bytes: u64) -> u64 {
+    match size {
+        Some(Core::Bytes(bytes)) => bytes / page_bytes,
+        Some(Core::Percent(percent)) => total.saturating_mul(u64::from(percent)) / 100,
+        Some(Core::Mirror) | None => 0,
     }
 }
 
@@ -99,20 +24,20 @@ impl CoreSize {
 pub(super) fn starts(
     memory: &RegionSet,
     rules: &ReleaseRules,
-    options: &MovableOptions,
+    line: &CommandLine,
     spans: &[NodeSpan],
     usable_from: Pfn,
 ) -> BTreeMap<Nid, Pfn> {
     let has_mirror = || memory.iter().any(|r| r.flags.contains(MemblockFlags::MIRROR));
-    let mut starts = if options.movable_node {
+    let mut starts = if line.movable_node {
         lowest(memory, rules, 0, |f| f.contains(MemblockFlags::HOTPLUG))
-    } else if options.mirror {
+    } else if line.kernelcore == Some(Core::Mirror) {
         if !has_mirror() {
             return BTreeMap::new();
         }
         lowest(memory, rules, 1 << 32, |f| !f.contains(MemblockFlags::MIRROR))
     } else {
-        match kernelcore_pages(rules, options, spans) {
+        match kernelcore_pages(rules, line, spans) {
             Some(pages) => spread(memory, rules, spans, usable_from, pages),
             None => return BTreeMap::new(),
         }
@@ -144,15 +69,10 @@ fn lowest(
 }
 
 /// How many pages the kernel must keep; `None` when there is no `ZONE_MOVABLE`.
-fn kernelcore_pages(
-    rules: &ReleaseRules,
-    options: &MovableOptions,
-    spans: &[NodeSpan],
-) -> Option<u64> {
+fn kernelcore_pages(rules: &ReleaseRules, line: &CommandLine, spans: &[NodeSpan]) -> Option<u64> {
     let total: u64 = spans.iter().map(|s| s.present).sum();
-    let pages = |size: Option<CoreSize>| size.map_or(0, |s| s.pages(total, rules.page_bytes));
-    let mut kernelcore = pages(options.kernelcore);
-    let movablecore = pages(options.movablecore);
+    let mut kernelcore = core_pages(line.kernelcore, total, rules.page_bytes);
+    let movablecore = core_pages(line.movablecore, total, rules.page_bytes);
     if movablecore > 0 {
         let block = rules.max_order_pages();
         let rounded = movablecore.checked_next_multiple_of(block).unwrap_or(total).min(total);
@@ -226,32 +146,6 @@ fn take_from_node(
         remaining -= pages;
         if remaining == 0 {
             break;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn options_are_read_from_the_command_line() {
-        let read = MovableOptions::from_cmdline;
-        let options = read("ro kernelcore=512M movablecore=30% movable_node").expect("valid");
-        assert_eq!(options.kernelcore, Some(CoreSize::Bytes(512 << 20)));
-        assert_eq!(options.movablecore, Some(CoreSize::Percent(30)));
-        assert!(options.movable_node && !options.mirror);
-        assert!(read("kernelcore=mirror").expect("valid").mirror);
-        for bad in ["kernelcore=", "kernelcore=12X", "movablecore=101%", "movablecore=-1"] {
-            assert!(read(bad).is_err(), "{bad}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn parsing_never_panics(text in "(kernelcore|movablecore)=.*") {
-            let _ = MovableOptions::from_cmdline(&text);
         }
     }
 }
