@@ -131,7 +131,8 @@ impl Memblock {
             && request.align == request.bytes
             && last.is_multiple_of(request.bytes)
             && !self.bottom_up
-            && self.reserved.has_room_for_any_insert();
+            // A range in one gap is one piece, before it merges.
+            && self.reserved.has_room_for(1);
         let memory = self.memory.regions.containing(last).filter(|_| steps)?;
         if memory.nid != request.nid || self.is_skipped(memory, self.preferred_flags()) {
             return None;

@@ -49,6 +49,11 @@ impl RegionArray {
         self.regions.len() * 2 < self.places
     }
 
+    /// Whether `pieces` more regions fit without doubling.
+    pub(super) fn has_room_for(&self, pieces: usize) -> bool {
+        self.regions.len() + pieces <= self.places
+    }
+
     /// A state taken from a running boot may hold more regions than the static array.
     /// Where its doubled array lies is then unknown; its bytes are among the
     /// reservations, so only freeing them at the next doubling is missed.
