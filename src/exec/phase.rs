@@ -13,7 +13,7 @@ use crate::host::HostError;
 use crate::host::clock::Clock;
 use crate::host::line::Line;
 use crate::host::store::{ImageStore, Store, StoreKind};
-use crate::host::topology::HostTopology;
+use crate::host::topology::{HostTopology, running_on};
 use crate::kernel::padata;
 use crate::kernel::struct_page::{LRU, PageFormat};
 use crate::pfn::{Nid, PfnRange};
@@ -50,6 +50,8 @@ pub struct WorkerSpan {
     pub nid: Nid,
     /// The CPU it was pinned to.
     pub cpu: u32,
+    /// The CPUs it was on when it began and when it ended.
+    pub ran_on: [Option<u32>; 2],
     /// Start in ns of the raw monotonic clock.
     pub start_ns: u64,
     /// End in ns of the same clock.
@@ -225,6 +227,7 @@ impl Runner<'_> {
         steps: &[Vec<ReadyStep>],
         cpu: u32,
     ) -> Result<WorkerSpan, ExecError> {
+        let began_on = running_on();
         let start_ns = self.clock.now_ns();
         let (mut busy_ns, mut chunks) = (0, 0);
         for (work, steps) in self.phase.work.iter().zip(steps) {
@@ -244,7 +247,9 @@ impl Runner<'_> {
             }
         }
         let nid = self.phase.work.first().map_or(Nid(0), |w| w.nid);
-        Ok(WorkerSpan { nid, cpu, start_ns, end_ns: self.clock.now_ns(), busy_ns, chunks })
+        let end_ns = self.clock.now_ns();
+        let ran_on = [began_on, running_on()];
+        Ok(WorkerSpan { nid, cpu, ran_on, start_ns, end_ns, busy_ns, chunks })
     }
 
     fn node_threads(&self, memory: &mut Memory) -> Result<PhaseTime, ExecError> {
@@ -345,6 +350,7 @@ impl Runner<'_> {
         steps: &[ReadyStep],
         cpu: u32,
     ) -> WorkerSpan {
+        let began_on = running_on();
         let start_ns = self.clock.now_ns();
         let (mut busy_ns, mut chunks) = (0, 0);
         // Asking is one load; `run_until` throws the times of a stopped phase away.
@@ -357,7 +363,8 @@ impl Runner<'_> {
             chunks += 1;
         }
         let end_ns = self.clock.now_ns();
-        WorkerSpan { nid: work.nid, cpu, start_ns, end_ns, busy_ns, chunks }
+        let ran_on = [began_on, running_on()];
+        WorkerSpan { nid: work.nid, cpu, ran_on, start_ns, end_ns, busy_ns, chunks }
     }
 
     fn lists<'a>(&self, nid: Nid) -> NodeLists<'a> {
