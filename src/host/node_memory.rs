@@ -38,9 +38,12 @@ pub fn node_available_bytes(root: &Path, nid: u32) -> Option<u64> {
     total.saturating_sub(kept_kib).checked_mul(1024)
 }
 
-/// Pages that the zones of a node do not give to user space without a fight: the high
-/// watermark and the largest protection from higher zones, at most what they manage
-/// (`mm/page_alloc.c: calculate_totalreserve_pages`, v6.12).
+/// Pages that the zones of a node do not give to user space without a fight, at most what
+/// they manage: the high watermark and the largest protection from higher zones
+/// (`mm/page_alloc.c: calculate_totalreserve_pages`, v6.12), and the low watermark once
+/// more, because the lists of the node's CPUs together may keep so many free pages from
+/// each other (`mm/page_alloc.c: zone_highsize`, v6.12) and are not emptied before the
+/// OOM killer comes.
 fn reserve_pages(zoneinfo: &str, nid: u32) -> u64 {
     let node = format!("Node {nid},");
     let sections = zoneinfo.split("\nNode ").enumerate().map(|(i, section)| match i {
@@ -60,7 +63,8 @@ fn zone_reserve_pages(zone: &str) -> u64 {
     let lists = zone.lines().find_map(|l| l.trim_start().strip_prefix("protection: ("));
     let numbers = lists.unwrap_or("").split([',', ')']);
     let protection = numbers.filter_map(|n| n.trim().parse::<u64>().ok()).max().unwrap_or(0);
-    field("high").saturating_add(protection).min(field("managed"))
+    let kept = field("high").saturating_add(field("low")).saturating_add(protection);
+    kept.min(field("managed"))
 }
 
 #[cfg(test)]
@@ -88,7 +92,7 @@ mod tests {
                     protection: (0, 0, 25, 25)\n      high: 186\n\
                     Node 3, zone   Normal\n        high     70\n        managed  60\n        \
                     protection: (0, 0, 0, 0)\nNode 33, zone   Normal\n        high     8\n";
-        assert_eq!(reserve_pages(text, 3), 30 + 25 + 60);
+        assert_eq!(reserve_pages(text, 3), 30 + 20 + 25 + 60);
         assert_eq!(reserve_pages(text, 1), 0);
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("sys/devices/system/node/node3");
@@ -96,7 +100,7 @@ mod tests {
         fs::create_dir_all(root.path().join("proc")).unwrap();
         fs::write(dir.join("meminfo"), "Node 3 MemFree: 90000 kB\n").unwrap();
         fs::write(root.path().join("proc/zoneinfo"), text).unwrap();
-        let kept = 115 * crate::host::arena::page_bytes() as u64;
+        let kept = 135 * crate::host::arena::page_bytes() as u64;
         assert_eq!(node_available_bytes(root.path(), 3), Some(90_000 * 1024 - kept));
     }
 
