@@ -35,19 +35,30 @@ need() {
     have "$program" || die "$program is missing although $* was installed"
 }
 
-# private_apt FOLDER SUITE ARCHITECTURE: package lists of another Debian suite or
-# architecture in a folder of their own; the system's lists stay as they are. Afterwards
-# `APT_CONFIG=FOLDER/apt.conf apt-get download PACKAGE` works.
-private_apt() {
-    local folder=$1 suite=$2 arch=$3 mirror keyring
-    keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+# debian_mirror NAME: the address from which this system takes `debian` or
+# `debian-security`; nothing where it takes none.
+debian_mirror() {
     # shellcheck disable=SC2016 # apt-get fills these in
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
-        grep -m1 -E '/debian/?$') || return 1
-    [ -r "$keyring" ] || return 1
-    mkdir -p "$folder"/{lists/partial,cache/archives/partial,etc/preferences.d,etc/trusted.gpg.d}
+    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+        grep -m1 -E "/$1/?\$"
+}
+
+# private_apt FOLDER ARCHITECTURE SUITE...: package lists of other Debian suites or
+# another architecture in a folder of their own; the system's lists stay as they are.
+# Afterwards `APT_CONFIG=FOLDER/apt.conf apt-get download PACKAGE` works.
+private_apt() {
+    local folder=$1 arch=$2 suite mirror keyring
+    shift 2
+    keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+    have apt-get && [ -r "$keyring" ] || return 1
+    mkdir -p "$folder"/{lists/partial,cache/archives/partial,preferences.d}
     : >"$folder/status"
-    echo "deb [signed-by=$keyring] $mirror $suite main" >"$folder/sources.list"
+    : >"$folder/sources.list"
+    for suite in "$@"; do
+        case $suite in *-security) mirror=debian-security ;; *) mirror=debian ;; esac
+        mirror=$(debian_mirror "$mirror") || return 1
+        echo "deb [signed-by=$keyring] $mirror $suite main" >>"$folder/sources.list"
+    done
     cat >"$folder/apt.conf" <<CONF
 APT::Architecture "$arch";
 APT::Architectures { "$arch"; };
@@ -59,7 +70,8 @@ Dir::State::status "$folder/status";
 Dir::Cache "$folder/cache";
 Dir::Etc::sourcelist "$folder/sources.list";
 Dir::Etc::sourceparts "/dev/null";
-Dir::Etc::preferencesparts "$folder/etc/preferences.d";
+Dir::Etc::preferencesparts "$folder/preferences.d";
 CONF
-    APT_CONFIG="$folder/apt.conf" apt-get update -q >"$folder/update.log" 2>&1
+    APT_CONFIG="$folder/apt.conf" apt-get update -q >"$folder/update.log" 2>&1 &&
+        ! grep -q '^[EW]:' "$folder/update.log"
 }

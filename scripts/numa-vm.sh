@@ -125,7 +125,7 @@ fetch_kernel() {
     for suite in trixie bookworm bookworm-backports sid; do
         [ -z "$package" ] || break
         export APT_CONFIG=$cache/apt-$suite/apt.conf
-        private_apt "$cache/apt-$suite" "$suite" amd64 && package=$(newest_package "$kernel")
+        private_apt "$cache/apt-$suite" amd64 "$suite" && package=$(newest_package "$kernel")
         [ -n "$package" ] || unset APT_CONFIG
     done
     [ -n "$package" ] || die "Debian has no linux-image-$kernel; give an image with --kernel FILE"
