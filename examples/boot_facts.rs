@@ -37,8 +37,7 @@ type Problem = String;
 fn main() -> ExitCode {
     match facts() {
         Ok(facts) => {
-            let text = serde_json::to_string_pretty(&facts).unwrap_or_default();
-            let written = writeln!(std::io::stdout(), "{text}");
+            let written = writeln!(std::io::stdout(), "{}", lines(&facts));
             if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(problem) => {
@@ -46,6 +45,20 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// JSON with a line for every field and for every item of a list.
+fn lines(facts: &Value) -> String {
+    let item = |value: &Value| value.to_string();
+    let field = |(name, value): (&String, &Value)| match value {
+        Value::Array(items) if !items.is_empty() => {
+            let items: Vec<String> = items.iter().map(item).collect();
+            format!(" {name:?}: [\n  {}\n ]", items.join(",\n  "))
+        }
+        other => format!(" {name:?}: {other}"),
+    };
+    let fields: Vec<String> = facts.as_object().into_iter().flatten().map(field).collect();
+    format!("{{\n{}\n}}", fields.join(",\n"))
 }
 
 fn facts() -> Result<Value, Problem> {

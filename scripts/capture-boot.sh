@@ -5,7 +5,8 @@
 # Usage: ./scripts/capture-boot.sh ID OUTPUT.json [OPTIONS of numa-vm.sh]
 #   for example  ./scripts/capture-boot.sh 6.1_n2-2g fixtures/boots/6.1_n2-2g.json \
 #                    --kernel 6.1 --nodes 1G:2,1G:2
-# tests/kernel_boots.rs then holds the model to it (and wants its count of boots raised).
+# Afterwards  PAGEINIT_BOOTS=FOLDER cargo test --test kernel_boots  holds the model to all
+# captures in a folder beside those of the project.
 set -euo pipefail
 me='capture-boot'
 root=$(cd "$(dirname "$0")/.." && pwd)

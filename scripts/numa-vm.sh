@@ -145,9 +145,8 @@ put_program() {
     install -m 755 "$from" "$tree/bin/"
     [ "$from" != "$binary" ] || strip "$tree/bin/$(basename "$from")" 2>/dev/null || true
     # A static program has none, and ldd says so with an error.
-    { ldd "$from" 2>/dev/null || true; } | grep -oE '/[^ ]+' | while read -r library; do
-        install -D -m 755 "$library" "$tree$library"
-    done
+    { ldd "$from" 2>/dev/null || true; } | { grep -oE '/[^ ]+' || true; } |
+        while read -r library; do install -D -m 755 "$library" "$tree$library"; done
 }
 
 initramfs() {
