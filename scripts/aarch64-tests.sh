@@ -93,5 +93,7 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static \
 -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH=$libraries"
 export PKG_CONFIG_ALLOW_CROSS=1 PKG_CONFIG_SYSROOT_DIR=$tree
 export PKG_CONFIG_LIBDIR=$tree/usr/lib/aarch64-linux-gnu/pkgconfig
+# Emulation is slow, and properties hold here as on x86-64.
+export PROPTEST_CASES=${PROPTEST_CASES:-32}
 [ $# -gt 0 ] || set -- host::store kernel:: pfn::
 cargo test --locked --lib --target "$target" --target-dir "$cache/build" -- "$@"

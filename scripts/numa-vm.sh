@@ -9,7 +9,8 @@
 #   --distances ROWS  the SLIT, for example '10,20;20,10' [default: 10 and 20]
 #   --kernel WHAT     a series in Debian (6.1, 6.12) or a file [default: 6.1]
 #   --append WORDS    more words for the kernel command line
-#   --binary FILE     the program [default: target/release/pageinit, built if missing]
+#   --binary FILE     the program [default: PAGEINIT_BINARY, else target/release/pageinit,
+#                     built if missing]
 #   --add FILE        one more file for the guest's /bin; may be repeated
 #   --console FILE    keep the console log
 #   --timeout SECONDS [default: 120]
@@ -25,7 +26,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 die() { say "$@"; exit 125; }
 
 nodes=1G:2,1G:2 distances='' kernel=6.1 append='' console='' timeout=120
-binary=$root/target/release/pageinit
+binary=${PAGEINIT_BINARY:-$root/target/release/pageinit}
 cache=$root/target/guest
 resident_limit_kib=$((4 * 1024 * 1024))
 added=()
