@@ -18,8 +18,11 @@ const EXCEPTIONS: &[(&str, &str)] = &[];
 const BOOTS: usize = 122;
 
 fn boots() -> Vec<BootFacts> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/boots");
-    let mut paths: Vec<_> = std::fs::read_dir(&dir)
+    boots_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/boots"))
+}
+
+fn boots_in(dir: &Path) -> Vec<BootFacts> {
+    let mut paths: Vec<_> = std::fs::read_dir(dir)
         .unwrap_or_else(|e| panic!("{}: {e}", dir.display()))
         .map(|entry| entry.expect("entry").path())
         .filter(|path| path.extension().is_some_and(|e| e == "json"))
@@ -106,8 +109,12 @@ fn deferred_mismatch(facts: &BootFacts, layout: &Layout) -> Option<String> {
 
 #[test]
 fn the_model_reproduces_every_captured_boot() {
-    let boots = boots();
+    let mut boots = boots();
     assert_eq!(boots.len(), BOOTS, "boots in fixtures/boots");
+    // A folder with captures that are not in the project (yet).
+    if let Some(more) = std::env::var_os("PAGEINIT_BOOTS") {
+        boots.extend(boots_in(Path::new(&more)));
+    }
     let (mut requests, mut wrong) = (0, Vec::new());
     for facts in &boots {
         let (layout, placement) = booted(facts);

@@ -35,7 +35,8 @@ Examples:
   pageinit compare --show-plan";
 
 /// Warnings that make figures untrustworthy, for `--strict`.
-const DOUBTS: [&str; 4] = ["bind-refused", "placement-unknown", "buffer-in-cache", "no-huge-pages"];
+const DOUBTS: [&str; 5] =
+    ["bind-refused", "placement-unknown", "buffer-in-cache", "no-huge-pages", "worker-moved"];
 
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]

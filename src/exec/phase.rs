@@ -15,7 +15,7 @@ use super::{ExecError, Stop, go_on};
 use crate::host::clock::Clock;
 use crate::host::line::Line;
 use crate::host::store::{Store, StoreKind};
-use crate::host::topology::HostTopology;
+use crate::host::topology::{HostTopology, running_on};
 use crate::kernel::struct_page::{LRU, PageFormat};
 use crate::pfn::Nid;
 use crate::plan::{BootPlan, Executor, Phase, Work};
@@ -92,6 +92,7 @@ impl Runner<'_> {
         steps: &[Vec<ReadyStep>],
         cpu: u32,
     ) -> Result<WorkerSpan, ExecError> {
+        let began_on = running_on();
         let start_ns = self.clock.now_ns();
         let (mut busy_ns, mut chunks) = (0, 0);
         for (work, steps) in self.phase.work.iter().zip(steps) {
@@ -114,7 +115,9 @@ impl Runner<'_> {
             }
         }
         let nid = self.phase.work.first().map_or(Nid(0), |w| w.nid);
-        Ok(WorkerSpan { nid, cpu, start_ns, end_ns: self.clock.now_ns(), busy_ns, chunks })
+        let end_ns = self.clock.now_ns();
+        let ran_on = [began_on, running_on()];
+        Ok(WorkerSpan { nid, cpu, ran_on, start_ns, end_ns, busy_ns, chunks })
     }
 
     fn node_threads(&self, memory: &mut Memory) -> Result<PhaseTime, ExecError> {
@@ -218,6 +221,7 @@ impl Runner<'_> {
         steps: &[ReadyStep],
         cpu: u32,
     ) -> WorkerSpan {
+        let began_on = running_on();
         let start_ns = self.clock.now_ns();
         let (mut busy_ns, mut chunks) = (0, 0);
         for job in &task.jobs {
@@ -233,7 +237,8 @@ impl Runner<'_> {
             job.finished.wait();
         }
         let end_ns = self.clock.now_ns();
-        WorkerSpan { nid: work.nid, cpu, start_ns, end_ns, busy_ns, chunks }
+        let ran_on = [began_on, running_on()];
+        WorkerSpan { nid: work.nid, cpu, ran_on, start_ns, end_ns, busy_ns, chunks }
     }
 
     fn lists<'a>(&self, nid: Nid) -> NodeLists<'a> {

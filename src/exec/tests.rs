@@ -76,7 +76,8 @@ fn a_run_that_is_stopped_has_no_times() {
 }
 
 fn worker(nid: u32, start_ns: u64, end_ns: u64, busy_ns: u64) -> WorkerSpan {
-    WorkerSpan { nid: Nid(nid), cpu: nid, start_ns, end_ns, busy_ns, chunks: 1 }
+    let ran_on = [Some(nid); 2];
+    WorkerSpan { nid: Nid(nid), cpu: nid, ran_on, start_ns, end_ns, busy_ns, chunks: 1 }
 }
 
 // worker 0   100 [####..]      200   80 of 100 ns busy

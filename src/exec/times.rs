@@ -32,6 +32,8 @@ pub struct WorkerSpan {
     pub nid: Nid,
     /// The CPU it was pinned to.
     pub cpu: u32,
+    /// The CPUs it was on when it began and when it ended.
+    pub ran_on: [Option<u32>; 2],
     /// Start in ns of the raw monotonic clock.
     pub start_ns: u64,
     /// End in ns of the same clock.

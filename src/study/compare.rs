@@ -4,7 +4,7 @@
 //! a shuffled order, verifies after each run, and fills a [`Record`].
 
 use super::candidates::{Candidate, candidates, choices, strategies};
-use super::setup::{BufferPlan, check_nodes, map_nodes, plan_buffer, set_threads};
+use super::setup::{BufferPlan, check_nodes, map_nodes, plan_buffer, served_nodes, set_threads};
 use super::{StudyError, figures, scale};
 use crate::exec::memory::FirstTouch;
 use crate::exec::verify::{Expect, verify};
@@ -26,12 +26,12 @@ use crate::record::{
 use crate::stats::{Rng, median};
 use crate::units::Bytes;
 use crate::warning::Warning;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What the user chose.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Names of strategies; empty for all.
     pub strategies: Vec<String>,
@@ -111,6 +111,7 @@ pub fn compare(
     record.execution = execution(&buffer, &nodes, options);
     record.warnings.extend(buffer.warnings);
     record.warnings.extend(stand_ins(machine, &record.execution.mapping));
+    record.warnings.extend(served_nodes(machine, &nodes, &host.topo.nodes()));
     let candidates = candidates(&choices, &executed, &whole, options.free, options.chunk_pages);
     record.plans = figures::plan_facts(&candidates);
     record.warnings.extend(idle_threads(&candidates, options));
@@ -237,10 +238,35 @@ impl Study<'_> {
         record.ratios = drawn.ratios(&record.baseline);
         record.prefetch = drawn.prefetch();
         let shares: Vec<f64> = samples.iter().flatten().map(RunTimes::overhead_share).collect();
+        note_cpus(record, samples);
         record.execution.overhead_share = (!shares.is_empty()).then(|| median(&shares));
         record.scaled = scale::scaled_machines(&drawn, machine, whole, self.options.free)?;
         Ok(())
     }
+}
+
+/// Notes the CPUs that workers were on, and warns of those they were not pinned to.
+fn note_cpus(record: &mut Record, samples: &[Vec<RunTimes>]) {
+    let phases = || samples.iter().flatten().flat_map(|run| &run.phases);
+    let seen = |executor: Executor, nid: Option<u32>| -> Vec<u32> {
+        let workers = phases().filter(|p| p.executor == executor).flat_map(|p| &p.workers);
+        let mine = workers.filter(|w| nid.is_none_or(|nid| w.nid.0 == nid));
+        let cpus: BTreeSet<u32> = mine.flat_map(|w| w.ran_on).flatten().collect();
+        cpus.into_iter().collect()
+    };
+    for mapping in &mut record.execution.mapping {
+        mapping.ran_on = seen(Executor::NodeThreads, Some(mapping.nid));
+    }
+    record.execution.boot_cpu_ran_on = seen(Executor::BootCpu, None);
+    let mut workers = phases().flat_map(|p| &p.workers);
+    let moved = workers.find_map(|w| {
+        let elsewhere = w.ran_on.into_iter().flatten().find(|cpu| *cpu != w.cpu)?;
+        Some(format!("a worker of node {} pinned to CPU {} ran on CPU {elsewhere}", w.nid, w.cpu))
+    });
+    record.warnings.extend(moved.map(|message| {
+        let remedy = "keep CPUs online and affinities as they are while measuring";
+        Warning::new("worker-moved", message, remedy)
+    }));
 }
 
 /// What is said of a machine that is not this host.
@@ -334,6 +360,7 @@ fn mapping_facts(mapping: &Mapping) -> MappingFacts {
         host_nid: mapping.host_nid,
         cpus: mapping.cpus.clone(),
         round: mapping.round,
+        ran_on: Vec::new(),
     }
 }
 

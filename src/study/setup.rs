@@ -169,12 +169,39 @@ pub fn map_nodes(
     for (i, node) in layout.nodes.iter().enumerate() {
         let mapping = match machine.is_this_host {
             true => own_node(machine, node.nid, options, &able),
-            false => borrowed_node(node.nid, i, &able),
+            false => borrowed_node(node.nid, i, &lenders(&able)),
         };
         out.push((mapping, all_pages(node)));
     }
-    check_threads(&out, options)?;
+    check_threads(&out, layout, options)?;
     Ok(out)
+}
+
+/// What is said of nodes of this host that are served by a CPU of another node.
+pub fn served_nodes(
+    machine: &Machine,
+    nodes: &[(Mapping, Vec<PfnRange>)],
+    host_nodes: &[HostNode],
+) -> Vec<Warning> {
+    let able = |nid: u32| host_nodes.iter().any(|n| n.nid == nid && !n.cpus.is_empty());
+    let served = nodes.iter().filter(|(m, _)| machine.is_this_host && !able(m.host_nid));
+    let warning = |mapping: &Mapping| {
+        let cpu = mapping.cpus.first().copied()?;
+        let from = host_nodes.iter().find(|n| n.cpus.contains(&cpu))?;
+        let nid = mapping.nid;
+        let has_cpus = machine.node(nid).is_some_and(|n| !n.cpus.is_empty());
+        let (lacks, remedy) = match has_cpus {
+            true => ("no CPU that may be used", "widen the affinity or the cpuset"),
+            false => ("no CPU", "expect its pages to take longest; the kernel does the same"),
+        };
+        let message = format!(
+            "node {nid} has {lacks}: one worker on CPU {cpu} of node {} serves it (distance {})",
+            from.nid,
+            machine.distance(nid, Nid(from.nid))
+        );
+        Some(Warning::new("node-served-by-another", message, remedy))
+    };
+    served.filter_map(|(mapping, _)| warning(mapping)).collect()
 }
 
 /// A node of this host; one without usable CPUs gets one worker on the nearest node's.
@@ -194,15 +221,27 @@ fn own_node(machine: &Machine, nid: Nid, options: &Options, able: &[&HostNode]) 
     Mapping { nid, host_nid, cpus, round: 0 }
 }
 
+/// Nodes that can stand for others: those with memory, or all where no size is known.
+fn lenders<'n>(able: &[&'n HostNode]) -> Vec<&'n HostNode> {
+    let with_memory: Vec<_> = able.iter().copied().filter(|n| n.local_bytes > 0).collect();
+    if with_memory.is_empty() { able.to_vec() } else { with_memory }
+}
+
 fn borrowed_node(nid: Nid, index: usize, able: &[&HostNode]) -> Mapping {
     let host = able[index % able.len()];
     let round = u32::try_from(index / able.len()).unwrap_or(u32::MAX);
     Mapping { nid, host_nid: host.nid, cpus: host.cpus.clone(), round }
 }
 
-fn check_threads(nodes: &[(Mapping, Vec<PfnRange>)], options: &Options) -> Result<(), StudyError> {
+/// Nodes without CPUs do not count: they get one worker whatever is asked for.
+fn check_threads(
+    nodes: &[(Mapping, Vec<PfnRange>)],
+    layout: &Layout,
+    options: &Options,
+) -> Result<(), StudyError> {
     let Some(threads) = options.threads else { return Ok(()) };
-    let fewest = nodes.iter().map(|(m, _)| m.cpus.len()).min().unwrap_or(0);
+    let own = nodes.iter().zip(&layout.nodes).filter(|(_, node)| node.cpus > 0);
+    let fewest = own.map(|((m, _), _)| m.cpus.len()).min().unwrap_or(0);
     if threads as usize > fewest && !options.oversubscribe {
         return Err(StudyError::Usage(format!(
             "--threads {threads} is more than the {fewest} CPUs of a node of this host; \
@@ -217,7 +256,10 @@ fn check_threads(nodes: &[(Mapping, Vec<PfnRange>)], options: &Options) -> Resul
 pub fn set_threads(layout: &mut Layout, nodes: &[(Mapping, Vec<PfnRange>)], options: &Options) {
     for (node, (mapping, _)) in layout.nodes.iter_mut().zip(nodes) {
         let cpus = u32::try_from(mapping.cpus.len()).unwrap_or(u32::MAX).max(1);
-        let threads = options.threads.unwrap_or_else(|| node.max_threads.min(cpus));
+        let threads = match options.threads {
+            Some(threads) if node.cpus > 0 => threads,
+            _ => node.max_threads.min(cpus),
+        };
         for job in &mut node.jobs {
             job.max_threads = threads;
             if let Some(pages) = options.chunk_pages {
@@ -233,6 +275,56 @@ pub fn set_threads(layout: &mut Layout, nodes: &[(Mapping, Vec<PfnRange>)], opti
 mod tests {
     use super::*;
     use crate::units::GIB;
+
+    fn host_node(nid: u32, cpus: &[u32], local_bytes: u64) -> HostNode {
+        HostNode { nid, cpus: cpus.to_vec(), local_bytes }
+    }
+
+    // node            0      1      2
+    // CPUs           0 1    2 3     -
+    // distance to 2  30     15
+    fn three_nodes() -> (Machine, Vec<HostNode>) {
+        let text = "pack:3 [numa(memory=1GiB)] core:2 pu:1";
+        let mut machine = crate::machine::input::load(text, None).unwrap();
+        machine.is_this_host = true;
+        machine.nodes[2].cpus.clear();
+        machine.distances = Some(vec![vec![10, 20, 30], vec![20, 10, 15], vec![30, 15, 10]]);
+        let nodes =
+            vec![host_node(0, &[0, 1], GIB), host_node(1, &[2, 3], GIB), host_node(2, &[], GIB)];
+        (machine, nodes)
+    }
+
+    #[test]
+    fn a_node_without_cpus_gets_one_worker_on_the_nearest_nodes_last_cpu() {
+        let (machine, host) = three_nodes();
+        let able: Vec<&HostNode> = host.iter().filter(|n| !n.cpus.is_empty()).collect();
+        let mappings: Vec<_> = (0..3)
+            .map(|nid| (own_node(&machine, Nid(nid), &Options::default(), &able), Vec::new()))
+            .collect();
+        assert_eq!(mappings[1].0.cpus, [2, 3]);
+        assert_eq!((mappings[2].0.host_nid, mappings[2].0.cpus.as_slice()), (2, &[3][..]));
+        let warnings = served_nodes(&machine, &mappings, &host);
+        assert_eq!(warnings.len(), 1);
+        let text = "node 2 has no CPU: one worker on CPU 3 of node 1 serves it (distance 15)";
+        assert_eq!(warnings[0].message, text);
+    }
+
+    #[test]
+    fn a_node_whose_cpus_are_kept_away_is_told_from_one_without() {
+        let (machine, mut host) = three_nodes();
+        host[0].cpus.clear();
+        let able: Vec<&HostNode> = host.iter().filter(|n| !n.cpus.is_empty()).collect();
+        let mapping = own_node(&machine, Nid(0), &Options::default(), &able);
+        let warnings = served_nodes(&machine, &[(mapping, Vec::new())], &host);
+        assert!(warnings[0].message.starts_with("node 0 has no CPU that may be used"));
+    }
+
+    #[test]
+    fn nodes_without_memory_stand_for_no_others() {
+        let (with, without) = (host_node(1, &[2], GIB), host_node(0, &[0], 0));
+        assert_eq!(lenders(&[&without, &with]), [&with]);
+        assert_eq!(lenders(&[&without]), [&without]);
+    }
 
     // A limit above what is available is not what is in the way.
     #[test]
