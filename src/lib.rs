@@ -12,6 +12,7 @@ pub mod exec;
 pub mod host;
 pub mod kernel;
 pub mod machine;
+pub mod model;
 pub mod pfn;
 pub mod plan;
 pub mod progress;

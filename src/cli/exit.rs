@@ -10,6 +10,7 @@ use crate::kernel::layout::LayoutError;
 use crate::kernel::version::VersionError;
 use crate::machine::MachineError;
 use crate::study::StudyError;
+use crate::study::published::FiguresError;
 use std::io;
 use std::process::ExitCode;
 
@@ -95,6 +96,12 @@ impl From<LayoutError> for Failure {
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         Self::new(host_code(&error), error.to_string())
+    }
+}
+
+impl From<FiguresError> for Failure {
+    fn from(error: FiguresError) -> Self {
+        Self::new(FAILED, error.to_string())
     }
 }
 

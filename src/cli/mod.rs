@@ -11,6 +11,7 @@ mod inputs;
 mod machine;
 mod output;
 mod strategies;
+mod validate;
 
 use clap::{Parser, Subcommand};
 use exit::Failure;
@@ -41,6 +42,8 @@ enum Verb {
     Machine(machine::Args),
     /// Run the boot strategies for real, pinned per node, and compare them
     Compare(compare::Args),
+    /// Hold the model's predictions against published figures
+    Validate(validate::Args),
     /// List the strategies and the stores they can use
     Strategies(strategies::Args),
 }
@@ -51,6 +54,7 @@ pub fn run() -> ExitCode {
     let done = match cli.verb {
         Verb::Machine(args) => machine::run(&args),
         Verb::Compare(args) => compare::run(&args),
+        Verb::Validate(args) => validate::run(&args),
         Verb::Strategies(args) => strategies::run(&args),
     };
     match done {

@@ -7,3 +7,4 @@
 pub mod compare;
 pub mod machine;
 pub mod strategies;
+pub mod validate;

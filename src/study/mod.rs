@@ -9,8 +9,11 @@
 pub mod candidates;
 pub mod compare;
 pub mod figures;
+pub mod published;
 pub mod scale;
 pub mod setup;
+pub mod subject;
+pub mod validate;
 
 pub use candidates::Candidate;
 pub use compare::{HostContext, Options, compare};
