@@ -87,12 +87,12 @@ macro_rules! constants {
 constants! {
     /// Share of the peak rate that reads for ownership and write-backs together reach.
     EFFICIENCY = 0.70, "of peak", Fit, Threads,
-        "padata-v1..v3, two machines on bare metal; 0.69 to 0.70 with one left out";
+        "padata-v1..v3, two machines on bare metal; 0.67 to 0.69 with one left out";
     /// Added once per node while some of its hardware threads are idle.
     SETTLE_MS_PER_THREAD = 0.50, "ms per hardware thread", Fit, Threads,
-        "padata-v1..v3; 0.45 to 0.55 with one machine left out; the cause is a hypothesis";
+        "padata-v1..v3; 0.40 to 0.50 with one machine left out; the cause is a hypothesis";
     /// A guest's memory lies on more channels than its share of CPUs.
-    GUEST_BANDWIDTH = 1.25, "times", Fit, Threads,
+    GUEST_BANDWIDTH = 1.20, "times", Fit, Threads,
         "padata-*-epyc16, the only guest: an unseen guest is not predicted by it";
     /// What a core's second hardware thread adds.
     SMT_GAIN = 0.40, "cores", Prior, Threads,
@@ -166,6 +166,8 @@ constants! {
     REMOTE_CONTROLLER = 2.0, "times", Fit, Boot, "zimmer-sgi-boots, sgi-2013-16tib, by hand";
     /// The station that all nodes share behind node controllers, per freed block.
     CONTROLLER_BLOCK_NS = 840.0, "ns per block", Derived, Boot, "zimmer-sgi-nodes, 248 nodes";
+    /// A remote line of a SPARC of the M series, whatever its distance, in local lines.
+    REMOTE_SPARC = 1.4, "times", Derived, Boot, "sparc-m7-zeroing, tatashin-v11-sparc";
     /// SLIT between two to four sockets where it is not known.
     ASSUMED_SLIT_NEAR = 21.0, "SLIT", Prior, Boot, "usual firmware of two sockets";
     /// Between eight sockets.
@@ -178,7 +180,7 @@ constants! {
     SLOWEST_NODE = 1.03, "times", Fit, Boot, "waiman-12tb-*: 0.5 to 3 % between nodes";
 
     /// Half-width, as a factor, anchored on one thread of the same machine.
-    RANGE_ANCHORED = 1.11, "times", Fit, Range, "83 % of padata-v1..v3 lie inside";
+    RANGE_ANCHORED = 1.10, "times", Fit, Range, "four in five of padata-v1..v3 lie inside";
     /// By class, processor known.
     RANGE_CLASS = 1.28, "times", Fit, Range, "one machine, two kernels: 1.25 apart";
     /// By class, a guest on a known processor.

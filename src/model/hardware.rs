@@ -164,6 +164,7 @@ impl Hardware {
         }
         let by_slit = (f64::from(distance) / 10.0).powf(k::REMOTE_EXPONENT);
         match machine.nodes.len() {
+            _ if machine.arch == Arch::Sparc64 => k::REMOTE_SPARC.min(by_slit.max(1.0)),
             ..=3 => k::REMOTE_TWO_SOCKETS.min(by_slit.max(1.0)),
             _ if self.controllers => by_slit * k::REMOTE_CONTROLLER,
             _ => by_slit,

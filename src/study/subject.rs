@@ -252,8 +252,16 @@ fn distances(nodes: usize) -> Vec<Vec<u32>> {
 /// Nodes as stated, else as many as the per-node figures show.
 fn node_count(record: &Published) -> u32 {
     let named = record.figures.iter().filter_map(|f| node_of(&f.what)).max();
-    let count = record.machine.nodes.or(named.map(|nid| nid.saturating_add(1))).unwrap_or(1);
-    count.clamp(1, 1024)
+    let stated = record.machine.nodes.or(named.map(|nid| nid.saturating_add(1)));
+    stated.or_else(|| blades(record)).unwrap_or(1).clamp(1, 1024)
+}
+
+/// Nodes of an SGI UV where the author does not say: 128 GiB each.
+fn blades(record: &Published) -> Option<u32> {
+    let name = record.machine.cpu.as_deref()?;
+    let is_uv = name.split(|c: char| !c.is_alphanumeric()).any(|word| word == "UV");
+    let gib = record.machine.total_memory_gib.filter(|_| is_uv)?;
+    Some((gib / 128.0).clamp(2.0, 1024.0) as u32)
 }
 
 /// The node that a figure's words name: `node 12 deferred init`.
@@ -268,7 +276,7 @@ fn node_bytes(record: &Published, nodes: u32, page_bytes: u64) -> Option<Vec<u64
     let m = &record.machine;
     let gib = m.memory_per_node_gib.or(m.total_memory_gib.map(|t| t / f64::from(nodes)));
     if let Some(gib) = gib.filter(|g| g.is_finite() && *g > 0.0) {
-        let bytes = ((gib * GIB as f64) as u64).min(assume::PHYS_LIMIT >> 10);
+        let bytes = ((gib * GIB as f64) as u64).min(assume::PHYS_LIMIT >> 1);
         return Some(vec![bytes; nodes as usize]);
     }
     let printed: Vec<(u32, u64)> = record
@@ -283,7 +291,7 @@ fn node_bytes(record: &Published, nodes: u32, page_bytes: u64) -> Option<Vec<u64
     // The memmap takes a sixty-fourth and the early part a little more.
     let with_early = |pages: u64| {
         let bytes = pages.saturating_mul(page_bytes);
-        bytes.saturating_add(bytes / 60).saturating_add(2 * GIB).min(assume::PHYS_LIMIT >> 10)
+        bytes.saturating_add(bytes / 60).saturating_add(2 * GIB).min(assume::PHYS_LIMIT >> 1)
     };
     let of = |nid| printed.iter().find(|(n, _)| *n == nid).map_or(usual, |(_, pages)| *pages);
     Some((0..nodes).map(|nid| with_early(of(nid))).collect())

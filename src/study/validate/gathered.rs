@@ -189,7 +189,7 @@ pub(super) fn one_thread(entries: &[Validated]) -> Vec<Validated> {
             published_ms: Some(ms),
             predicted_ms: Some(ms * stats::median(&ratios)),
             range_ms: None,
-            ..first.clone().clone()
+            ..(*first).clone()
         }));
     }
     out

@@ -30,7 +30,8 @@ pub(super) fn all(
         return Ok((Vec::new(), Vec::new()));
     }
     let tables: Vec<Table> = swept.iter().map(table).collect();
-    let (mut entries, mut facts) = (Vec::new(), Vec::new());
+    let mut entries = Vec::new();
+    let mut facts = vec![none_left_out(&swept, &tables)];
     for (left, machine) in swept.iter().enumerate() {
         let others = tables.iter().enumerate().filter(|(i, _)| *i != left).map(|(_, t)| t);
         let mut scaling = best(&others.collect::<Vec<_>>());
@@ -51,6 +52,21 @@ pub(super) fn all(
         entries.extend(own);
     }
     Ok((entries, facts))
+}
+
+/// The fit on all machines, for comparison with the constants in force.
+fn none_left_out(swept: &[Swept<'_>], tables: &[Table]) -> LeftOutMachine {
+    let scaling = best(&tables.iter().collect::<Vec<_>>());
+    let all = swept.iter().flat_map(|machine| predictions(machine, scaling));
+    let errors: Vec<f64> = all.filter_map(|e| e.error).map(f64::abs).collect();
+    LeftOutMachine {
+        machine: "none".into(),
+        efficiency: scaling.efficiency,
+        settle_ms_per_thread: scaling.settle_ms_per_thread,
+        guest_bandwidth: scaling.guest_bandwidth,
+        median: stats::median(&errors),
+        worst: errors.iter().copied().fold(0.0, f64::max),
+    }
 }
 
 fn steps([from, to, by]: [f64; 3]) -> impl Iterator<Item = f64> {

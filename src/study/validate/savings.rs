@@ -105,6 +105,9 @@ fn plain(record: &Published, saving: &Saving) -> Result<Validated, StudyError> {
     if subject.machine.memory_bytes() == 0 || record.machine.total_memory_gib.is_none() {
         return out(Reason::MemoryUnknown);
     }
+    if record.machine.nodes.is_none() && subject.machine.nodes.len() == 1 {
+        return out(Reason::NodesUnknown);
+    }
     let Some(version) = subject.version else { return out(Reason::KernelUnknown) };
     let Some([before, after]) = sides(version, &saving.what) else { return out(Reason::WholeBoot) };
     let (was, is) = (whole(&subject, before)?, whole(&subject, after)?);
