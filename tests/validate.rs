@@ -93,7 +93,7 @@ fn the_named_cases_are_reached() {
     assert!(error("waiman-12tb-v4", "slowest").abs() <= 0.15);
     assert!(error("waiman-12tb-v4", "mean").abs() <= 0.15);
     assert!(error("tatashin-zeroing-x86", "saving per TB, from").abs() <= 0.10);
-    let sparc = |e: f64| e <= 1.0 && e >= -0.5;
+    let sparc = |e: f64| (-0.5..=1.0).contains(&e);
     assert!(sparc(error("tatashin-zeroing-sparc32t", "saving: boot, zeroing as in sparc-m7")));
     assert!(sparc(error("tatashin-zeroing-sparc32t", "saving: boot, zeroing as in tatashin-v11")));
 }

@@ -108,7 +108,8 @@ impl From<FiguresError> for Failure {
 impl From<StudyError> for Failure {
     fn from(error: StudyError) -> Self {
         let code = match &error {
-            StudyError::Usage(_) | StudyError::Store(StoreError::Unknown { .. }) => USAGE,
+            StudyError::Usage(_) | StudyError::Anchor(_) => USAGE,
+            StudyError::Store(StoreError::Unknown { .. }) => USAGE,
             StudyError::Store(StoreError::Missing { .. }) => NOT_SUPPORTED,
             StudyError::NoMemory { .. } | StudyError::Window(_) => NO_RESOURCES,
             StudyError::WrongData { .. } => WRONG_DATA,

@@ -6,11 +6,13 @@
 
 mod bar;
 mod compare;
+mod estimate;
 mod exit;
 mod inputs;
 mod machine;
 mod output;
 mod strategies;
+mod sweep;
 mod validate;
 
 use clap::{Parser, Subcommand};
@@ -30,6 +32,7 @@ const EXAMPLES: &str = "\
 Examples:
   pageinit compare                      measure all strategies on this host
   pageinit compare -m @2n-skylake-768g  the same for a machine you do not have
+  pageinit estimate -m @16n-hp-12t      predict it instead
   pageinit machine -m list              the built-in machines
   pageinit strategies                   what the strategies stand for
 
@@ -42,6 +45,10 @@ enum Verb {
     Machine(machine::Args),
     /// Run the boot strategies for real, pinned per node, and compare them
     Compare(compare::Args),
+    /// Predict a machine's boot phases in virtual time
+    Estimate(estimate::Args),
+    /// Predict over threads, chunks, strategies and kernels; find the knee
+    Sweep(sweep::Args),
     /// Hold the model's predictions against published figures
     Validate(validate::Args),
     /// List the strategies and the stores they can use
@@ -54,6 +61,8 @@ pub fn run() -> ExitCode {
     let done = match cli.verb {
         Verb::Machine(args) => machine::run(&args),
         Verb::Compare(args) => compare::run(&args),
+        Verb::Estimate(args) => estimate::run(&args),
+        Verb::Sweep(args) => sweep::run(&args),
         Verb::Validate(args) => validate::run(&args),
         Verb::Strategies(args) => strategies::run(&args),
     };

@@ -112,7 +112,7 @@ impl Run {
     }
 
     /// The longest of the nodes' phases.
-    fn longest_node_phase(&self) -> Option<&PhaseRun> {
+    pub fn longest_node_phase(&self) -> Option<&PhaseRun> {
         let own = self.phases.iter().filter(|p| p.executor == Executor::NodeThreads);
         own.max_by(|a, b| (a.end_ns - a.start_ns).total_cmp(&(b.end_ns - b.start_ns)))
     }

@@ -148,10 +148,9 @@ impl<'t> Running<'t> {
         self.next_chunk += 1;
         let work_ps = pages.saturating_mul(self.team.page_ps);
         self.busy.push(Reverse((self.attained_ps.saturating_add(work_ps), worker, pages)));
-        if let Some(time) = self.out.workers.get_mut(worker as usize) {
-            if time.start_ns < 0.0 {
-                time.start_ns = now_ns;
-            }
+        let time = self.out.workers.get_mut(worker as usize);
+        if let Some(time) = time.filter(|t| t.start_ns < 0.0) {
+            time.start_ns = now_ns;
         }
     }
 

@@ -5,6 +5,8 @@
 //! return.
 
 pub mod compare;
+pub mod estimate;
 pub mod machine;
 pub mod strategies;
+pub mod sweep;
 pub mod validate;

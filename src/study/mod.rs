@@ -8,11 +8,13 @@
 
 pub mod candidates;
 pub mod compare;
+pub mod estimate;
 pub mod figures;
 pub mod published;
 pub mod scale;
 pub mod setup;
 pub mod subject;
+pub mod sweep;
 pub mod validate;
 
 pub use candidates::Candidate;
@@ -23,6 +25,7 @@ use crate::exec::verify::Mismatch;
 use crate::host::store::StoreError;
 use crate::kernel::layout::LayoutError;
 use crate::machine::MachineError;
+use crate::model::anchor::AnchorError;
 use crate::plan::window::TooSmall;
 use crate::units::Bytes;
 
@@ -56,6 +59,9 @@ pub enum StudyError {
     /// A machine could not be loaded.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// An anchor cannot be used.
+    #[error(transparent)]
+    Anchor(#[from] AnchorError),
     /// Executing failed.
     #[error(transparent)]
     Exec(#[from] ExecError),

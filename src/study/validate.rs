@@ -10,6 +10,8 @@ mod gathered;
 mod leave_out;
 mod savings;
 
+pub use entries::usual_strategy;
+
 use super::StudyError;
 use super::published::{Figures, Published};
 use crate::model::constants::{self, Group, Mark};

@@ -23,10 +23,8 @@ struct Record {
     kernel: Option<String>,
     config: Option<String>,
     notes: Option<String>,
-    #[serde(default)]
-    machine: Machine,
-    #[serde(default)]
-    measurements: Vec<Measurement>,
+    machine: Option<Machine>,
+    measurements: Option<Vec<Measurement>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -118,12 +116,13 @@ fn unknown(value: &Value, known: &[&str]) -> u64 {
 }
 
 fn published(record: Record) -> Published {
-    let machine = record.machine;
+    let machine = record.machine.unwrap_or_default();
     let title = record.title.unwrap_or_default();
     let notes = record.notes.unwrap_or_default();
     let config = record.config.unwrap_or_default();
     let device = is_device(&format!("{title} {config}").to_ascii_lowercase());
-    let figures: Vec<Figure> = record.measurements.into_iter().map(|m| figure(m, device)).collect();
+    let figures: Vec<Figure> =
+        record.measurements.into_iter().flatten().map(|m| figure(m, device)).collect();
     Published {
         id: record.id,
         source: record.source.unwrap_or_default(),

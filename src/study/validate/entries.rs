@@ -129,7 +129,7 @@ fn deferred(
 const PADATA: KernelVersion = KernelVersion::new(5, 8);
 
 /// What a kernel of that version does by itself.
-pub(super) fn usual_strategy(version: KernelVersion) -> Strategy {
+pub fn usual_strategy(version: KernelVersion) -> Strategy {
     match version {
         v if v >= KernelVersion::new(4, 15) => Strategy::Deferred,
         v if v >= KernelVersion::new(4, 2) => Strategy::Prezero,

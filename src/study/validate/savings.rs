@@ -102,7 +102,8 @@ fn sides(version: KernelVersion, what: &str) -> Option<Sides> {
 fn plain(record: &Published, saving: &Saving) -> Result<Validated, StudyError> {
     let out = |reason| Ok(left_out(record, &saving.what, Some(saving.ms), reason));
     let Some(subject) = Subject::of(record) else { return out(Reason::MemoryUnknown) };
-    if subject.machine.memory_bytes() == 0 || record.machine.total_memory_gib.is_none() {
+    let m = &record.machine;
+    if m.total_memory_gib.or(m.memory_per_node_gib).is_none() {
         return out(Reason::MemoryUnknown);
     }
     if record.machine.nodes.is_none() && subject.machine.nodes.len() == 1 {
