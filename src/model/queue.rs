@@ -25,6 +25,8 @@ pub struct Curve {
     cores: f64,
     /// What a further hardware thread of a busy core adds, in cores.
     smt_gain: f64,
+    /// The speed of each of 0, 1, 2, … workers: asked for at every chunk.
+    speeds: Vec<f64>,
 }
 
 impl Curve {
@@ -43,7 +45,10 @@ impl Curve {
             (at_bandwidth, at_lock) = (rate * in_bandwidth, rate * in_lock);
             throughput.push(rate);
         }
-        Self { demand, throughput, cores: f64::from(cores.max(1)), smt_gain }
+        let cores = f64::from(cores.max(1));
+        let mut curve = Self { demand, throughput, cores, smt_gain, speeds: Vec::new() };
+        curve.speeds = (0..=workers.max(1)).map(|w| curve.compute_speed(w)).collect();
+        curve
     }
 
     /// Pages per ns of all `workers` together.
@@ -61,6 +66,11 @@ impl Curve {
 
     /// The speed of each of `workers`, 1 for one alone.
     pub fn speed(&self, workers: u32) -> f64 {
+        let known = self.speeds.get(workers as usize);
+        known.copied().unwrap_or_else(|| self.compute_speed(workers))
+    }
+
+    fn compute_speed(&self, workers: u32) -> f64 {
         if workers == 0 || self.throughput(1) <= 0.0 {
             return 1.0;
         }
