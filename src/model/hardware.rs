@@ -192,10 +192,13 @@ fn unknown_processor(machine: &Machine, class: &Class) -> Warning {
     Warning::new("unknown-processor", text, "the range is wide; give --anchor or cpu_model")
 }
 
-/// Node controllers: x86 machines of more than 16 nodes, or with very far nodes.
+/// Node controllers: x86 machines with very far nodes, or of more than 16 sockets where
+/// distances are not known. Many nodes alone say nothing: sockets can be split.
 fn has_controllers(machine: &Machine) -> bool {
     let far = machine.distances.iter().flatten().flatten().any(|d| *d >= 50);
-    machine.arch == Arch::X86_64 && machine.nodes.len() > 8 && (machine.nodes.len() > 16 || far)
+    let sockets: BTreeSet<u32> = machine.cpus.iter().map(|c| c.package).collect();
+    let many = machine.distances.is_none() && sockets.len() > 16;
+    machine.arch == Arch::X86_64 && machine.nodes.len() > 8 && (far || many)
 }
 
 /// A socket's channels divided among as many nodes as it has here.
