@@ -112,3 +112,59 @@ fn files_of_figures_are_read_or_refused_by_line_and_field() {
     assert!(refused(&["validate", "--figures", file], 1).contains("line 1"));
     assert!(refused(&["validate", "--figures", "/no/such/file"], 1).contains("/no/such/file"));
 }
+
+#[test]
+fn a_calibration_replaces_the_class_and_its_architecture_is_checked() {
+    let dir = tempfile::tempdir().expect("a scratch folder");
+    let path = dir.path().join("calibration.json");
+    let file = path.to_str().expect("a plain path");
+    let rate = |phase: &str, threads: u32, ns: f64| {
+        serde_json::json!({"strategy": "deferred", "phase": phase, "free": true,
+            "threads": threads, "ns_per_page": ns})
+    };
+    let calibration = |arch: &str| {
+        let document = serde_json::json!({
+            "schema": "pageinit/calibration/1", "tool": {"name": "pageinit", "version": "0"},
+            "argv": [], "complete": true, "warnings": [], "label": "measured",
+            "host": {"cpu_model": null, "arch": arch, "kernel_release": null, "allowed_cpus": [],
+                "memory_bytes": null, "available_bytes": null, "cgroup_limit_bytes": null,
+                "last_level_cache_bytes": null, "clock": "", "clock_resolution_ns": 1,
+                "clock_overhead_ns": 1, "stores": []},
+            "kernel": "6.12", "most_threads": 2,
+            "rates": [rate("early-init", 1, 11.0), rate("early-free", 1, 3.0),
+                rate("deferred-init", 1, 20.0), rate("deferred-init", 2, 12.0)],
+        });
+        fs::write(&path, document.to_string()).expect("the scratch file");
+    };
+    let args = |threads: &'static str| {
+        [
+            "estimate",
+            "-m",
+            "@vm-2c",
+            "--kernel",
+            "6.12",
+            "--calibration",
+            file,
+            "--threads",
+            threads,
+            "--json",
+            "--strict",
+        ]
+        .map(str::to_owned)
+    };
+    let node_ns = |threads| {
+        let args = args(threads);
+        let e = json(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(e["anchor"]["kind"], "calibration");
+        let node = &e["nodes"][0];
+        node["wall_ns"].as_f64().unwrap_or(0.0) / node["pages"].as_f64().unwrap_or(1.0)
+    };
+    calibration("x86_64");
+    assert!((node_ns("1") - 20.0).abs() < 0.01);
+    assert!((node_ns("2") - 12.0).abs() < 0.5, "{}", node_ns("2"));
+    calibration("aarch64");
+    let args = args("1");
+    let output = pageinit(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stdout).contains("other-architecture"));
+}

@@ -1,19 +1,26 @@
 //! `pageinit estimate`: what a machine would take, in virtual time.
 
-use super::exit::Failure;
+use super::exit::{self, Failure};
 use super::inputs::{self, MachineArgs};
 use super::output;
 use crate::kernel::KernelModel;
 use crate::machine::Machine;
+use crate::machine::assume::arch_of;
+use crate::model::run::CalibratedPhase;
 use crate::model::{Anchor, Options, Virt};
 use crate::pfn::Nid;
 use crate::plan::Strategy;
+use crate::record::calibration::{CALIBRATION_SCHEMA, Calibration};
 use crate::record::estimate::{Estimate, NodeEstimate};
 use crate::report;
 use crate::study::StudyError;
+use crate::study::calibrate::phases;
 use crate::study::estimate::{Question, estimate};
 use crate::units::Bytes;
+use crate::warning::Warning;
 use clap::{ValueEnum, value_parser};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -44,6 +51,12 @@ pub(super) struct Args {
     /// 4 threads; may be repeated
     #[arg(long, value_name = "ANCHOR")]
     anchor: Vec<String>,
+    /// Costs measured by `calibrate`, instead of the processor's class
+    #[arg(long, value_name = "FILE", conflicts_with = "anchor")]
+    calibration: Option<PathBuf>,
+    /// Exit with 3 when the calibration is of another architecture
+    #[arg(long)]
+    strict: bool,
     /// Whether the kernel is a guest [default: by the processor's name]
     #[arg(long, value_enum)]
     virt: Option<VirtArg>,
@@ -91,18 +104,45 @@ impl VirtArg {
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let machine = args.machine.load()?;
     let (kernel, warnings) = inputs::kernel_model(&machine, args.kernel.as_deref())?;
-    let mut record = estimate(&machine, &kernel, &question(args, &machine)?)?;
-    record.warnings.extend(warnings);
+    let (question, doubts) = question(args, &machine)?;
+    let mut record = estimate(&machine, &kernel, &question)?;
+    let doubtful = !doubts.is_empty() && args.strict;
+    record.warnings.extend(warnings.into_iter().chain(doubts));
+    show(args, &kernel, &record)?;
+    Ok(if doubtful { ExitCode::from(exit::UNTRUSTWORTHY) } else { ExitCode::SUCCESS })
+}
+
+fn show(args: &Args, kernel: &KernelModel, record: &Estimate) -> Result<(), Failure> {
     if args.json {
-        output::json(&record)?;
-        return Ok(ExitCode::SUCCESS);
+        return output::json(record);
     }
     output::warn(&record.warnings);
     match args.form {
-        Some(Form::Dmesg) => output::data(&dmesg(&kernel, &record))?,
-        None => output::data(&report::estimate::text(&record))?,
+        Some(Form::Dmesg) => output::data(&dmesg(kernel, record)),
+        None => output::data(&report::estimate::text(record)),
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+/// The measured phases of a calibration, and what makes it doubtful for this machine.
+fn calibrated(
+    path: &Path,
+    machine: &Machine,
+) -> Result<(Vec<CalibratedPhase>, Vec<Warning>), Failure> {
+    let failed = |text: String| Failure::new(exit::FAILED, format!("{}: {text}", path.display()));
+    let text = fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
+    let found: Calibration = serde_json::from_str(&text).map_err(|e| failed(e.to_string()))?;
+    if found.schema != CALIBRATION_SCHEMA {
+        return Err(failed(format!("is {:?}, not {CALIBRATION_SCHEMA}", found.schema)));
+    }
+    let mut doubts = Vec::new();
+    if arch_of(&found.host.arch) != Some(machine.arch) {
+        let text = format!(
+            "the calibration is of {}, the machine is {}: its costs say little about it",
+            found.host.arch, machine.arch
+        );
+        doubts.push(Warning::new("other-architecture", text, "calibrate on a like machine"));
+    }
+    Ok((phases(&found)?, doubts))
 }
 
 /// The lines of `deferred_init_memmap`, in the order in which nodes end. Kernels count
@@ -118,10 +158,15 @@ fn dmesg(kernel: &KernelModel, record: &Estimate) -> String {
     nodes.iter().filter_map(line).map(|line| line + "\n").collect()
 }
 
-fn question(args: &Args, machine: &Machine) -> Result<Question, Failure> {
+fn question(args: &Args, machine: &Machine) -> Result<(Question, Vec<Warning>), Failure> {
+    let (calibrated, doubts) = match &args.calibration {
+        Some(path) => calibrated(path, machine)?,
+        None => (Vec::new(), Vec::new()),
+    };
     let anchors = args.anchor.iter().map(|text| text.parse::<Anchor>());
     let anchors = anchors.collect::<Result<Vec<_>, _>>().map_err(StudyError::from)?;
-    Ok(Question {
+    let question = Question {
+        calibrated,
         strategy: args.strategy.as_deref().map(strategy).transpose()?,
         threads: args.threads,
         chunk_pages: args.chunk.map(|size| chunk_pages(size, machine)).transpose()?,
@@ -130,7 +175,8 @@ fn question(args: &Args, machine: &Machine) -> Result<Question, Failure> {
         options: Options { poison: args.init_on_free, ..Options::default() },
         anchors,
         argv: output::argv(),
-    })
+    };
+    Ok((question, doubts))
 }
 
 /// The strategy of a name.

@@ -5,6 +5,7 @@
 //! stderr; [`bar`] shows progress on a terminal.
 
 mod bar;
+mod calibrate;
 mod compare;
 mod estimate;
 mod exit;
@@ -45,6 +46,8 @@ enum Verb {
     Machine(machine::Args),
     /// Run the boot strategies for real, pinned per node, and compare them
     Compare(compare::Args),
+    /// Measure this host for estimates
+    Calibrate(calibrate::Args),
     /// Predict a machine's boot phases in virtual time
     Estimate(estimate::Args),
     /// Predict over threads, chunks, strategies and kernels; find the knee
@@ -61,6 +64,7 @@ pub fn run() -> ExitCode {
     let done = match cli.verb {
         Verb::Machine(args) => machine::run(&args),
         Verb::Compare(args) => compare::run(&args),
+        Verb::Calibrate(args) => calibrate::run(&args),
         Verb::Estimate(args) => estimate::run(&args),
         Verb::Sweep(args) => sweep::run(&args),
         Verb::Validate(args) => validate::run(&args),

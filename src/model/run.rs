@@ -11,7 +11,7 @@ use super::queue::{Curve, Demand};
 use super::teams::{self, Job, Team, TeamTime};
 use crate::kernel::padata;
 use crate::pfn::Nid;
-use crate::plan::{BootPlan, Executor, Phase, PhaseName, Work};
+use crate::plan::{BootPlan, Executor, PageOp, Phase, PhaseName, Work};
 use std::sync::Arc;
 
 /// What is known beyond plan and hardware.
@@ -22,6 +22,23 @@ pub struct Setup {
     /// Factors by which anchors make nodes slower or faster than their class; nodes that
     /// are not named take the mean of those that are.
     pub scales: Vec<(Nid, f64)>,
+    /// Measured costs, which replace the class's where strategy and phase are the same.
+    pub calibrated: Vec<CalibratedPhase>,
+}
+
+/// What one phase of one strategy was measured to cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CalibratedPhase {
+    /// The strategy.
+    pub strategy: String,
+    /// The phase.
+    pub phase: PhaseName,
+    /// Whether pages are freed.
+    pub free: bool,
+    /// One page on one worker, in ns.
+    pub alone_ns: f64,
+    /// The part of it that a node's workers share, in ns.
+    pub bandwidth_ns: f64,
 }
 
 /// A whole plan in virtual time.
@@ -201,8 +218,23 @@ struct Runner<'r> {
 
 impl Runner<'_> {
     fn page(&self, work: &Work, node: &NodeHardware) -> PageCost {
+        if let Some(measured) = self.measured() {
+            let bytes = measured.bandwidth_ns * node.bytes_per_ns;
+            let marks = work.steps.iter().all(|s| s.op == PageOp::MarkReserved);
+            // Measured phases count pages once, with the second visit in their time.
+            let ns = if marks { 0.0 } else { measured.alone_ns };
+            return PageCost { ns, bytes, lock_ns: 0.0 }.scaled(self.scale(work.nid));
+        }
         let on = At { node, options: self.setup.options };
         cost::page(self.plan, self.phase, work, &on).scaled(self.scale(work.nid))
+    }
+
+    fn measured(&self) -> Option<&CalibratedPhase> {
+        self.setup.calibrated.iter().find(|c| {
+            c.strategy == self.plan.strategy
+                && c.phase == self.phase.name
+                && c.free == self.plan.free
+        })
     }
 
     fn scale(&self, nid: Nid) -> f64 {
@@ -267,7 +299,9 @@ impl Runner<'_> {
         let page = self.page(work, node);
         let jobs = jobs_of(work);
         let workers = jobs.iter().map(|j| j.workers).max().unwrap_or(1);
-        let idle = workers > 1 && workers < node.hw_threads;
+        // Measured teams are pinned: nothing has to settle.
+        let settles = self.measured().is_none();
+        let idle = settles && workers > 1 && workers < node.hw_threads;
         let per_thread_ns = self.hardware.scaling.settle_ms_per_thread * 1e6;
         let settle_ns = if idle { per_thread_ns * f64::from(node.hw_threads) } else { 0.0 };
         Team {

@@ -12,7 +12,7 @@ use crate::kernel::{KernelModel, KernelVersion, Layout, layout};
 use crate::machine::Machine;
 use crate::model::anchor::{self, AnchorError};
 use crate::model::range::{self, Basis, Range, extrapolation};
-use crate::model::run::PhaseRun;
+use crate::model::run::{CalibratedPhase, PhaseRun};
 use crate::model::{Anchor, Bound, Hardware, Options, Run, Scaling, Setup, Virt, run};
 use crate::pfn;
 use crate::plan::strategies::all_pages;
@@ -55,6 +55,8 @@ pub struct Question {
     pub options: Options,
     /// Times that are known.
     pub anchors: Vec<Anchor>,
+    /// Measured costs.
+    pub calibrated: Vec<CalibratedPhase>,
     /// The command line, for the record.
     pub argv: Vec<String>,
 }
@@ -83,7 +85,9 @@ impl Case {
         let layout = layout(machine, kernel)?;
         let hardware = Hardware::of(machine, &layout, question.virt, Scaling::default());
         let options = Options { page_bytes: machine.page_bytes, ..question.options };
-        Ok(Self { layout, hardware, setup: Setup { options, scales: Vec::new() } })
+        let calibrated = question.calibrated.clone();
+        let setup = Setup { options, calibrated, ..Setup::default() };
+        Ok(Self { layout, hardware, setup })
     }
 
     /// The plan of a strategy with so many threads and such chunks.
@@ -138,7 +142,8 @@ impl Case {
 
     /// The range of a run.
     pub fn range(&self, run: &Run, threads: u32) -> Range {
-        let basis = Basis::of(&self.hardware, !self.setup.scales.is_empty());
+        let known = !self.setup.scales.is_empty() || !self.setup.calibrated.is_empty();
+        let basis = Basis::of(&self.hardware, known);
         let version = self.layout.kernel.version;
         let far = extrapolation(version, self.layout.arch, threads).is_some();
         let [boot, nodes] = [Executor::BootCpu, Executor::NodeThreads].map(|e| run.share_ns(e));
@@ -325,6 +330,10 @@ pub(super) fn bound_by(bound: Bound) -> String {
 
 fn anchor_facts(case: &Case, anchors: &[Anchor]) -> AnchorFacts {
     let basis = Basis::of(&case.hardware, !anchors.is_empty());
+    if anchors.is_empty() && !case.setup.calibrated.is_empty() {
+        let from = format!("{} measured phases", case.setup.calibrated.len());
+        return AnchorFacts { kind: "calibration".into(), from };
+    }
     let texts: Vec<String> = anchors.iter().map(ToString::to_string).collect();
     let class = case.hardware.class;
     AnchorFacts {

@@ -6,6 +6,7 @@
 //! multiplies rates up to whole machines and labels that. Uses `exec` to run and
 //! `kernel` and `plan` to know what; shows nothing itself.
 
+pub mod calibrate;
 pub mod candidates;
 pub mod compare;
 pub mod estimate;

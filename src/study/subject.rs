@@ -118,7 +118,8 @@ impl Subject {
     pub fn rerun(&self, (layout, plan): &(Layout, BootPlan), change: &Change) -> Predicted {
         let scaling = change.scaling.unwrap_or_default();
         let hardware = Hardware::of(&self.machine, layout, self.virt, scaling);
-        let setup = Setup { options: self.options, scales: change.scales.clone() };
+        let scales = change.scales.clone();
+        let setup = Setup { options: self.options, scales, ..Setup::default() };
         let run = run(plan, &hardware, &setup);
         Predicted { plan: plan.clone(), hardware, layout: layout.clone(), run }
     }
