@@ -12,6 +12,7 @@ pub mod exec;
 pub mod host;
 pub mod kernel;
 pub mod machine;
+pub mod model;
 pub mod nearest;
 pub mod pfn;
 pub mod plan;

@@ -165,7 +165,8 @@ fn chunk_pages(size: Bytes, machine: &Machine) -> Result<u64, Failure> {
     Ok(size.0 / machine.page_bytes)
 }
 
-fn host_context(machine: &Machine) -> Result<HostContext, Failure> {
+/// What is known about this host, for executing on it.
+pub(super) fn host_context(machine: &Machine) -> Result<HostContext, Failure> {
     inputs::host_arch()?;
     let topo = HostTopology::load()?;
     let host = match machine.is_this_host {

@@ -9,6 +9,7 @@ use crate::host::store::StoreError;
 use crate::kernel::layout::LayoutError;
 use crate::machine::MachineError;
 use crate::study::StudyError;
+use crate::study::published::FiguresError;
 use std::io;
 use std::process::ExitCode;
 
@@ -90,10 +91,17 @@ impl From<HostError> for Failure {
     }
 }
 
+impl From<FiguresError> for Failure {
+    fn from(error: FiguresError) -> Self {
+        Self::new(FAILED, error.to_string())
+    }
+}
+
 impl From<StudyError> for Failure {
     fn from(error: StudyError) -> Self {
         let code = match &error {
-            StudyError::Usage(_) | StudyError::Store(StoreError::Unknown { .. }) => USAGE,
+            StudyError::Usage(_) | StudyError::Anchor(_) => USAGE,
+            StudyError::Store(StoreError::Unknown { .. }) => USAGE,
             StudyError::Store(StoreError::Missing { .. }) => NOT_SUPPORTED,
             StudyError::NoMemory { .. } | StudyError::Window(_) => NO_RESOURCES,
             StudyError::WrongData { .. } => WRONG_DATA,

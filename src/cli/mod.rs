@@ -5,7 +5,9 @@
 //! stderr; [`bar`] shows progress on a terminal.
 
 mod bar;
+mod calibrate;
 mod compare;
+mod estimate;
 mod exit;
 mod inputs;
 mod kernel_args;
@@ -13,6 +15,8 @@ mod layout;
 mod machine;
 mod output;
 mod strategies;
+mod sweep;
+mod validate;
 
 use clap::{Parser, Subcommand};
 use exit::Failure;
@@ -32,6 +36,7 @@ Examples:
   pageinit compare                      measure all strategies on this host
   pageinit compare -m @2n-skylake-768g  the same for a machine you do not have
   pageinit layout --kernel 6.12         what Linux 6.12 places where on this host
+  pageinit estimate -m @16n-hp-12t      predict it instead
   pageinit machine -m list              the built-in machines
   pageinit strategies                   what the strategies stand for
 
@@ -46,6 +51,14 @@ enum Verb {
     Layout(layout::Args),
     /// Run the boot strategies for real, pinned per node, and compare them
     Compare(compare::Args),
+    /// Measure this host for estimates
+    Calibrate(calibrate::Args),
+    /// Predict a machine's boot phases in virtual time
+    Estimate(estimate::Args),
+    /// Predict over threads, chunks, strategies and kernels; find the knee
+    Sweep(sweep::Args),
+    /// Hold the model's predictions against published figures
+    Validate(validate::Args),
     /// List the strategies and the stores they can use
     Strategies(strategies::Args),
 }
@@ -57,6 +70,10 @@ pub fn run() -> ExitCode {
         Verb::Machine(args) => machine::run(&args),
         Verb::Layout(args) => layout::run(&args),
         Verb::Compare(args) => compare::run(&args),
+        Verb::Calibrate(args) => calibrate::run(&args),
+        Verb::Estimate(args) => estimate::run(&args),
+        Verb::Sweep(args) => sweep::run(&args),
+        Verb::Validate(args) => validate::run(&args),
         Verb::Strategies(args) => strategies::run(&args),
     };
     match done {

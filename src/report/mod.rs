@@ -5,6 +5,9 @@
 //! prints what these return.
 
 pub mod compare;
+pub mod estimate;
 pub mod layout;
 pub mod machine;
 pub mod strategies;
+pub mod sweep;
+pub mod validate;

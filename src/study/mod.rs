@@ -6,13 +6,19 @@
 //! multiplies rates up to whole machines and labels that. Uses `exec` to run and
 //! `kernel` and `plan` to know what; shows nothing itself.
 
+pub mod calibrate;
 pub mod candidates;
 pub mod compare;
+pub mod estimate;
 pub mod figures;
+pub mod published;
 pub mod scale;
 pub mod setup;
+pub mod subject;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
+pub mod validate;
 
 pub use candidates::Candidate;
 pub use compare::{HostContext, Options, compare};
@@ -22,6 +28,7 @@ use crate::exec::verify::Mismatch;
 use crate::host::store::StoreError;
 use crate::kernel::layout::LayoutError;
 use crate::machine::MachineError;
+use crate::model::anchor::AnchorError;
 use crate::plan::window::TooSmall;
 use crate::units::Bytes;
 
@@ -57,6 +64,9 @@ pub enum StudyError {
     /// A machine could not be loaded.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// An anchor cannot be used.
+    #[error(transparent)]
+    Anchor(#[from] AnchorError),
     /// Executing failed.
     #[error(transparent)]
     Exec(#[from] ExecError),

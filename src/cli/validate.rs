@@ -1,0 +1,57 @@
+//! `pageinit validate`: predictions against published figures.
+
+use super::exit::{self, Failure};
+use super::output;
+use crate::report;
+use crate::study::published::{self, Figures};
+use crate::study::validate::validate;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  pageinit validate
+  pageinit validate --figures my-figures.json --json";
+
+/// Files beyond this size are no lists of figures.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Arguments of `validate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Figures to predict, as JSON or TOML [default: the built-in ones]
+    #[arg(long, value_name = "FILE")]
+    figures: Option<PathBuf>,
+    /// Write one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Predicts and compares.
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let (name, figures) = match &args.figures {
+        Some(path) => (path.display().to_string(), read(path)?),
+        None => ("the built-in figures".into(), published::builtin()),
+    };
+    let record = validate(&name, &figures, output::argv())?;
+    if args.json {
+        output::json(&record)?;
+    } else {
+        output::warn(&record.warnings);
+        output::data(&report::validate::text(&record))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> Result<Figures, Failure> {
+    let failed = |text: String| Failure::new(exit::FAILED, format!("{}: {text}", path.display()));
+    let bytes = fs::metadata(path).map_err(|e| failed(e.to_string()))?.len();
+    if bytes > MOST_BYTES {
+        return Err(failed("is larger than 64 MiB: not a list of figures".into()));
+    }
+    let raw = fs::read(path).map_err(|e| failed(e.to_string()))?;
+    let text = String::from_utf8(raw).map_err(|_| failed("is not UTF-8 text".into()))?;
+    Ok(published::parse(&path.display().to_string(), &text)?)
+}

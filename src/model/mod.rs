@@ -1,0 +1,24 @@
+//! Boot plans in virtual time: what they would take on machines that are not here.
+//!
+//! [`Hardware`] says what a machine's processors and memory can do, from the table of
+//! [`processors`] and the machine itself; [`cost`] what one page costs; [`queue`] how a
+//! node's workers slow each other down; [`teams`] takes the chunks event by event;
+//! [`run()`] does a whole [`crate::plan::BootPlan`]. All numbers stand in [`constants`]
+//! and the table, with their marks. Stands beside `exec`, which it does not know, and
+//! never touches this host. `docs/model.md` explains the equations.
+
+pub mod anchor;
+pub mod constants;
+pub mod cost;
+pub mod hardware;
+pub mod processors;
+pub mod queue;
+pub mod range;
+pub mod run;
+pub mod teams;
+
+pub use anchor::Anchor;
+pub use cost::Options;
+pub use hardware::{Hardware, Scaling, Virt};
+pub use range::Range;
+pub use run::{Bound, Run, Setup, run};

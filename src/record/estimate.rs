@@ -1,0 +1,159 @@
+//! The record of an estimate: a boot's memory phases in virtual time.
+//!
+//! [`Estimate`] holds the timeline, the total with its range, what bounds it and what it
+//! rests on, and what other strategies and kernels would take. Everything in it is
+//! modelled. `study` fills it, `report` renders it.
+
+use super::{Label, MachineFacts, Tool};
+use crate::warning::Warning;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The schema of records of `estimate`.
+pub const ESTIMATE_SCHEMA: &str = "pageinit/estimate/1";
+
+/// One prediction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Name and version of this form.
+    pub schema: String,
+    /// The program.
+    pub tool: Tool,
+    /// The command line.
+    pub argv: Vec<String>,
+    /// Whether it is whole.
+    pub complete: bool,
+    /// What a reader must know.
+    pub warnings: Vec<Warning>,
+    /// Always `modelled`.
+    pub label: Label,
+    /// The machine.
+    pub machine: MachineFacts,
+    /// The kernel rules.
+    pub kernel: Value,
+    /// The strategy.
+    pub strategy: String,
+    /// Threads per node at most.
+    pub threads: u32,
+    /// Whether pages are handed to the buddy allocator.
+    pub free: bool,
+    /// The processor's class and what was used of it.
+    pub processor: ProcessorFacts,
+    /// When who does what, in boot order.
+    pub timeline: Vec<TimelineSpan>,
+    /// The phases from begin to end.
+    pub phases: Vec<PhaseFacts>,
+    /// Each node's share of its threads' longest phase.
+    pub nodes: Vec<NodeEstimate>,
+    /// The whole in ns.
+    pub total_ns: u64,
+    /// Lowest and highest likely total.
+    pub range_ns: [u64; 2],
+    /// What the range means.
+    pub range_meaning: String,
+    /// What most of the time goes to: `boot-cpu`, `one-thread node 0`,
+    /// `bandwidth node 1`, `zone-lock node 1`, `threads node 1`, `no-cpus node 7`.
+    pub bound_by: String,
+    /// What the prediction rests on.
+    pub anchor: AnchorFacts,
+    /// Other strategies and kernels against this one.
+    pub savings: Vec<Saving>,
+}
+
+/// What a prediction rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnchorFacts {
+    /// `class`, `class-guest`, `default`, `default-guest`, `anchor` or `calibration`.
+    pub kind: String,
+    /// The class, or the times that were given.
+    pub from: String,
+}
+
+/// The processor class as it was used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorFacts {
+    /// The class.
+    pub class: String,
+    /// `FIT`, `DERIVED` or `PRIOR`.
+    pub mark: String,
+    /// Where the row comes from.
+    pub source: String,
+    /// `bare-metal` or `guest`.
+    pub virt: String,
+    /// One core, one cold local line, in ns.
+    pub line_ns: f64,
+    /// Reads and writes together that a node reaches, in bytes per second.
+    pub node_bytes_per_s: u64,
+}
+
+/// What one executor did in one phase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimelineSpan {
+    /// The phase.
+    pub phase: String,
+    /// `boot-cpu` or `node-threads`.
+    pub executor: String,
+    /// The node whose struct pages these are.
+    pub nid: u32,
+    /// The worker on its node; 0 for the boot CPU.
+    pub worker: u32,
+    /// From the first phase's begin.
+    pub start_ns: u64,
+    /// From the first phase's begin.
+    pub end_ns: u64,
+    /// Struct pages.
+    pub pages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// One phase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseFacts {
+    /// The phase.
+    pub phase: String,
+    /// `boot-cpu` or `node-threads`.
+    pub executor: String,
+    /// Its begin.
+    pub start_ns: u64,
+    /// Its end, the slowest node's.
+    pub end_ns: u64,
+    /// Struct pages of all nodes.
+    pub pages: u64,
+    /// The node that ends last.
+    pub slowest_nid: Option<u32>,
+}
+
+/// One node's share of the nodes' longest phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeEstimate {
+    /// The node.
+    pub nid: u32,
+    /// Its workers.
+    pub workers: u32,
+    /// Struct pages.
+    pub pages: u64,
+    /// What they take.
+    pub wall_ns: u64,
+    /// One page on one worker that shares nothing.
+    pub page_ns: f64,
+    /// Bytes moved to and from memory, reads for ownership included.
+    pub moved_bytes: u64,
+    /// The busy share of its memory bandwidth with all workers.
+    pub bandwidth_use: f64,
+    /// The busy share of its zone's lock.
+    pub lock_use: f64,
+}
+
+/// Another strategy or kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saving {
+    /// The strategy.
+    pub strategy: String,
+    /// The kernel version.
+    pub kernel: String,
+    /// What it would take.
+    pub total_ns: u64,
+    /// What the chosen one saves against it; negative where that one is faster.
+    pub saved_ns: i64,
+}

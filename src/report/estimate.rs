@@ -1,0 +1,126 @@
+//! What `estimate` shows to people: timeline, total, nodes, savings.
+
+use crate::record::estimate::{Estimate, NodeEstimate, Saving};
+use crate::units::{Bytes, grouped, three_digits, time};
+use comfy_table::{CellAlignment, Table, presets};
+use std::fmt::Write;
+
+/// Machines with more nodes show only the slowest and the fastest.
+const MOST_NODES: usize = 16;
+
+/// The whole report.
+pub fn text(e: &Estimate) -> String {
+    let mut out = heading(e);
+    let _ = writeln!(out, "\nTimeline (modelled):\n{}", timeline(e));
+    if !e.nodes.is_empty() {
+        let _ = writeln!(out, "Nodes, longest phase of their threads (modelled):\n{}", nodes(e));
+    }
+    out.push_str(&totals(e));
+    let _ = writeln!(out, "\nAgainst other strategies and kernels (modelled):\n{}", savings(e));
+    out
+}
+
+fn heading(e: &Estimate) -> String {
+    let m = &e.machine;
+    format!(
+        "{}: {} on {} node{}, {}; strategy {}, {} thread{} per node at most\nprocessor class {} \
+         ({}), {}: {} ns per cold line, {} GB/s per node reached\n",
+        m.name,
+        Bytes(m.memory_bytes),
+        m.nodes.len(),
+        plural(m.nodes.len() as u64),
+        m.arch,
+        e.strategy,
+        e.threads,
+        plural(u64::from(e.threads)),
+        e.processor.class,
+        e.processor.mark,
+        e.processor.virt,
+        three_digits(e.processor.line_ns),
+        three_digits(e.processor.node_bytes_per_s as f64 / 1e9),
+    )
+}
+
+const fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+fn table(header: &[&str], numbers_from: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY);
+    table.set_header(header);
+    for column in table.column_iter_mut().skip(numbers_from) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn timeline(e: &Estimate) -> Table {
+    let header = ["phase", "by", "start", "end", "takes", "struct pages", "ends with"];
+    let mut table = table(&header, 2);
+    for p in &e.phases {
+        table.add_row([
+            p.phase.clone(),
+            p.executor.clone(),
+            time(p.start_ns as f64),
+            time(p.end_ns as f64),
+            time(p.end_ns.saturating_sub(p.start_ns) as f64),
+            grouped(p.pages),
+            p.slowest_nid.map_or_else(|| "-".into(), |nid| format!("node {nid}")),
+        ]);
+    }
+    table
+}
+
+fn nodes(e: &Estimate) -> Table {
+    let header = ["node", "workers", "struct pages", "takes", "ns/page alone", "memory busy"];
+    let mut table = table(&header, 0);
+    for n in shown(&e.nodes) {
+        table.add_row([
+            n.nid.to_string(),
+            n.workers.to_string(),
+            grouped(n.pages),
+            time(n.wall_ns as f64),
+            three_digits(n.page_ns),
+            format!("{:.0} %", n.bandwidth_use * 100.0),
+        ]);
+    }
+    table
+}
+
+fn shown(nodes: &[NodeEstimate]) -> Vec<&NodeEstimate> {
+    if nodes.len() <= MOST_NODES {
+        return nodes.iter().collect();
+    }
+    let slowest = nodes.iter().max_by_key(|n| n.wall_ns);
+    let fastest = nodes.iter().min_by_key(|n| n.wall_ns);
+    slowest.into_iter().chain(fastest).collect()
+}
+
+fn totals(e: &Estimate) -> String {
+    format!(
+        "total {} (modelled), {} to {}: {}\nbound by {}; rests on {}: {}\n",
+        time(e.total_ns as f64),
+        time(e.range_ns[0] as f64),
+        time(e.range_ns[1] as f64),
+        e.range_meaning,
+        e.bound_by,
+        e.anchor.kind,
+        e.anchor.from,
+    )
+}
+
+fn savings(e: &Estimate) -> Table {
+    let mut table = table(&["strategy", "kernel", "takes", "saved by this one"], 2);
+    for s in &e.savings {
+        table.add_row([s.strategy.clone(), s.kernel.clone(), time(s.total_ns as f64), signed(s)]);
+    }
+    table
+}
+
+fn signed(saving: &Saving) -> String {
+    match saving.saved_ns {
+        0 => "-".into(),
+        ns => time(ns as f64),
+    }
+}

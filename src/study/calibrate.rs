@@ -1,0 +1,190 @@
+//! Measuring this host for predictions: every strategy's phases, one thread and all.
+//!
+//! [`calibrate`] runs `compare` with one thread per node and with all CPUs of the
+//! smallest node, and keeps ns per page of each phase. [`phases`] turns a calibration
+//! into costs for the model: with one thread nothing is shared, and what many threads
+//! lose against it is put down to memory bandwidth.
+
+use super::StudyError;
+use super::compare::{HostContext, Options, compare};
+use crate::exec::Stop;
+use crate::kernel::KernelModel;
+use crate::machine::Machine;
+use crate::model::constants as k;
+use crate::model::queue::{Curve, Demand};
+use crate::model::run::CalibratedPhase;
+use crate::plan::PhaseName;
+use crate::progress::Progress;
+use crate::record::calibration::{CALIBRATION_SCHEMA, Calibration, Rate};
+use crate::record::{Label, Record, Tool};
+use crate::warning::Warning;
+
+/// The phases that are told apart.
+const PHASES: [PhaseName; 6] = [
+    PhaseName::MemblockZero,
+    PhaseName::SetupZero,
+    PhaseName::EarlyInit,
+    PhaseName::EarlyFree,
+    PhaseName::DeferredZero,
+    PhaseName::DeferredInit,
+];
+
+/// Measures. The order of runs follows from `options.seed`; `options.threads` is not used.
+///
+/// # Errors
+/// As `compare`.
+pub fn calibrate(
+    machine: &Machine,
+    kernel: &KernelModel,
+    host: &HostContext,
+    options: &Options,
+    progress: &dyn Progress,
+    stop: Stop<'_>,
+) -> Result<Calibration, StudyError> {
+    let nodes = host.topo.nodes();
+    let cpus = nodes.iter().map(|n| n.cpus.len()).filter(|n| *n > 0).min().unwrap_or(1);
+    let most_threads = u32::try_from(cpus).unwrap_or(u32::MAX);
+    let with = |threads| Options { threads: Some(threads), ..options.clone() };
+    let one = compare(machine, kernel, host, &with(1), progress, stop)?;
+    let mut rates = rates(&one);
+    let mut warnings = one.warnings.clone();
+    let mut complete = one.complete;
+    if most_threads > 1 && complete {
+        let all = compare(machine, kernel, host, &with(most_threads), progress, stop)?;
+        rates.extend(self::rates(&all));
+        complete = all.complete;
+    }
+    warnings.extend(not_shown(nodes.len(), most_threads));
+    Ok(Calibration {
+        schema: CALIBRATION_SCHEMA.into(),
+        tool: Tool::this(),
+        argv: options.argv.clone(),
+        complete,
+        warnings,
+        label: Label::Measured,
+        host: one.host,
+        kernel: kernel.version.to_string(),
+        most_threads,
+        rates,
+    })
+}
+
+/// What a host of this shape cannot tell.
+fn not_shown(nodes: usize, threads: u32) -> Vec<Warning> {
+    let mut out = Vec::new();
+    if nodes < 2 {
+        let text = "this host has one node: remote memory could not be measured";
+        out.push(Warning::new("one-node", text, "remote factors stay those of the model"));
+    }
+    if threads < 8 {
+        let text = format!("{threads} CPUs per node do not fill a node's memory bandwidth");
+        out.push(Warning::new("few-cpus", text, "predictions of more threads are extrapolated"));
+    }
+    out
+}
+
+/// ns per page and node of every phase in a record.
+fn rates(record: &Record) -> Vec<Rate> {
+    let named = |p: &&crate::record::Point| {
+        PHASES.iter().any(|phase| phase.to_string() == p.phase) && !p.strategy.starts_with("probe")
+    };
+    let mut out: Vec<(Rate, f64)> = Vec::new();
+    for point in record.points.iter().filter(named) {
+        // Points of single nodes say what a node takes; a boot CPU has only the sum.
+        let alone = |p: &&crate::record::Point| {
+            p.nid.is_some() && (&p.strategy, &p.phase) == (&point.strategy, &point.phase)
+        };
+        if point.nid.is_none() && record.points.iter().any(|p| alone(&p)) {
+            continue;
+        }
+        let ns_per_page = point.median_ns / point.executed_pages.max(1) as f64;
+        let rate = Rate {
+            strategy: point.strategy.clone(),
+            phase: point.phase.clone(),
+            free: point.free,
+            threads: point.threads,
+            ns_per_page,
+        };
+        let same = |(r, _): &&mut (Rate, f64)| r.strategy == rate.strategy && r.phase == rate.phase;
+        match out.iter_mut().find(same) {
+            Some((known, count)) => {
+                // The mean over nodes.
+                *count += 1.0;
+                known.ns_per_page += (ns_per_page - known.ns_per_page) / *count;
+            }
+            None => out.push((rate, 1.0)),
+        }
+    }
+    out.into_iter().map(|(rate, _)| rate).collect()
+}
+
+/// A calibration as costs for the model, and warnings where it does not fit.
+///
+/// # Errors
+/// When a rate is not a positive number.
+pub fn phases(calibration: &Calibration) -> Result<Vec<CalibratedPhase>, StudyError> {
+    let mut out = Vec::new();
+    for one in calibration.rates.iter().filter(|r| r.threads == 1) {
+        let usable = |ns: f64| ns.is_finite() && ns > 0.0;
+        if !usable(one.ns_per_page) {
+            return Err(StudyError::Usage(format!(
+                "the calibration says {} ns per page for {} of {}; measure it again",
+                one.ns_per_page, one.phase, one.strategy
+            )));
+        }
+        let Some(phase) = PHASES.into_iter().find(|p| p.to_string() == one.phase) else { continue };
+        let many = calibration.rates.iter().find(|r| {
+            r.threads > 1
+                && (&r.strategy, &r.phase, r.free) == (&one.strategy, &one.phase, one.free)
+        });
+        let many = many.filter(|r| usable(r.ns_per_page));
+        let bandwidth_ns =
+            many.map_or(0.0, |r| shared_ns(one.ns_per_page, r.ns_per_page, r.threads));
+        out.push(CalibratedPhase {
+            strategy: one.strategy.clone(),
+            phase,
+            free: one.free,
+            alone_ns: one.ns_per_page,
+            bandwidth_ns,
+        });
+    }
+    Ok(out)
+}
+
+/// How much of a page's time is at the shared station, so that `threads` of them take
+/// `many_ns` per page: 0 where they do not disturb each other.
+fn shared_ns(alone_ns: f64, many_ns: f64, threads: u32) -> f64 {
+    let with = |bandwidth_ns: f64| {
+        let demand = Demand { alone_ns, bandwidth_ns, lock_ns: 0.0 };
+        1.0 / Curve::new(demand, threads, threads, k::SMT_GAIN).throughput(threads)
+    };
+    let (mut low, mut high) = (0.0, alone_ns);
+    for _ in 0..50 {
+        let middle = f64::midpoint(low, high);
+        if with(middle) < many_ns { low = middle } else { high = middle }
+    }
+    f64::midpoint(low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shared_part_makes_many_threads_take_their_time() {
+        for wanted in [5.2, 6.0, 9.0] {
+            let shared = shared_ns(10.0, wanted, 2);
+            let demand = Demand { alone_ns: 10.0, bandwidth_ns: shared, lock_ns: 0.0 };
+            let got = 1.0 / Curve::new(demand, 2, 2, 0.4).throughput(2);
+            assert!((got - wanted).abs() < 1e-6, "{wanted}: {got}");
+        }
+        assert!(shared_ns(10.0, 4.0, 2) < 1e-6, "faster than twice: nothing is shared");
+    }
+
+    #[test]
+    fn hosts_say_what_they_cannot_show() {
+        let codes: Vec<String> = not_shown(1, 2).into_iter().map(|w| w.code).collect();
+        assert_eq!(codes, ["one-node", "few-cpus"]);
+        assert!(not_shown(2, 16).is_empty());
+    }
+}
