@@ -9,9 +9,11 @@
 //! `kernel` turns a machine into a layout; `host` (the layer) binds and pins.
 
 pub mod assume;
+pub mod bootlog;
 pub mod check;
 pub mod cpulist;
 pub mod error;
+pub mod evidence;
 pub mod file;
 pub mod host;
 pub mod hwloc;

@@ -54,6 +54,28 @@ pub fn as_text(name: &str, bytes: &[u8]) -> Result<String, MachineError> {
     Ok(text)
 }
 
+/// A size as other programs print it: `128M`, `15.6G`, `1.00 GiB`, `58458112 kB`.
+/// All units are binary, as in the kernel and in util-linux; without one it is bytes.
+pub fn size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let cut = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at_checked(cut)?;
+    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        "p" | "pb" | "pib" => 50,
+        _ => return None,
+    };
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(1 << shift);
+    }
+    let value = number.parse::<f64>().ok()? * (1u64 << shift) as f64;
+    (value < (1u64 << 63) as f64).then_some(value as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +90,18 @@ mod tests {
         assert!(problem_of(b"\x7fELF\0\0").contains("binary"));
         assert!(problem_of(b" \n").contains("empty"));
         assert_eq!(as_text("f", b"\xef\xbb\xbfa\xff").unwrap(), "a\u{fffd}");
+    }
+
+    #[test]
+    fn sizes_of_other_programs() {
+        assert_eq!(size("128M"), Some(128 << 20));
+        assert_eq!(size(" 1.50 GiB"), Some(3 << 29));
+        assert_eq!(size("58458112 kB"), Some(58_458_112 << 10));
+        assert_eq!(size("0B"), Some(0));
+        assert_eq!(size("7"), Some(7));
+        for wrong in ["", "x", "1.2.3G", "5Q", "99999999999999P"] {
+            assert_eq!(size(wrong), None, "{wrong}");
+        }
     }
 
     #[test]
