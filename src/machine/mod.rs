@@ -18,12 +18,17 @@ pub mod file;
 pub mod host;
 pub mod hwloc;
 pub mod input;
+pub mod iomem;
 pub mod library;
 pub mod limits;
+pub mod lscpu;
+pub mod numactl;
 pub mod synthetic;
 pub mod sysfs;
+pub mod sysfs_tree;
 pub mod text;
 pub mod to_toml;
+pub mod tree;
 pub mod xml;
 
 pub use error::MachineError;

@@ -54,6 +54,15 @@ pub fn as_text(name: &str, bytes: &[u8]) -> Result<String, MachineError> {
     Ok(text)
 }
 
+/// A line without the `> ` of mails and the blanks around it.
+pub(super) fn dequoted(line: &str) -> &str {
+    let mut rest = line.trim();
+    while let Some(inner) = rest.strip_prefix('>') {
+        rest = inner.trim_start();
+    }
+    rest
+}
+
 /// A size as other programs print it: `128M`, `15.6G`, `1.00 GiB`, `58458112 kB`.
 /// All units are binary, as in the kernel and in util-linux; without one it is bytes.
 pub fn size(text: &str) -> Option<u64> {

@@ -16,14 +16,12 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 ///
-/// The log contradicts itself, or is of an architecture that is not modelled.
+/// The log contradicts itself.
 pub fn evidence(input: &str, boot: &Boot) -> Result<Evidence, MachineError> {
-    if let Some(foreign) = &boot.foreign_arch {
-        let problem = format!("the log is of {}, which is not modelled", foreign.value);
-        return Err(MachineError::content(input, usize::try_from(foreign.line).ok(), problem));
-    }
     let mut out = Evidence::new(input, "boot log");
     out.arch = boot.arch.as_ref().map(|f| out.known(f.value, f.line));
+    let foreign = boot.foreign_arch.as_ref();
+    out.foreign_arch = foreign.map(|f| out.known(f.value.clone(), f.line));
     out.page_bytes = boot.page_bytes.as_ref().map(|f| out.known(f.value, f.line));
     out.cpu_model = boot.cpu_model.as_ref().map(|f| out.known(f.value.clone(), f.line));
     out.kernel = boot.release.as_ref().map(|f| out.known(f.value.clone(), f.line));

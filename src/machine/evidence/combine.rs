@@ -39,6 +39,7 @@ fn add(whole: &mut Evidence, other: Evidence) -> Outcome<()> {
         add_node(nid, own, node)?;
     }
     fill(&mut whole.arch, other.arch);
+    fill(&mut whole.foreign_arch, other.foreign_arch);
     fill(&mut whole.page_bytes, other.page_bytes);
     fill(&mut whole.cpu_model, other.cpu_model);
     fill(&mut whole.kernel, other.kernel);

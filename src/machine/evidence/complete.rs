@@ -73,6 +73,10 @@ fn arch(evidence: &Evidence, answers: &Answers, warnings: &mut Vec<Warning>) -> 
     if let Some(arch) = answers.arch.or(evidence.arch.as_ref().map(|k| k.value)) {
         return Ok(arch);
     }
+    if let Some(foreign) = &evidence.foreign_arch {
+        let what = format!("{} is of {}, which is not modelled", foreign.at, foreign.value);
+        return Err(missing(evidence, what, "--arch NAME to take it for another one"));
+    }
     let only_pages = evidence.nodes.values().any(|n| n.init_pages.is_some())
         && evidence.nodes.values().all(|n| n.ranges.is_none() && n.bytes.is_none())
         && evidence.total_bytes.is_none()

@@ -68,6 +68,8 @@ pub struct Evidence {
     pub kind: String,
     /// The architecture.
     pub arch: Option<Known<Arch>>,
+    /// An architecture that is not modelled, by its name.
+    pub foreign_arch: Option<Known<String>>,
     /// The base page size in bytes.
     pub page_bytes: Option<Known<u64>>,
     /// The processor's name.
