@@ -28,8 +28,8 @@ pub enum MachineError {
         problem: String,
     },
     /// The path names nothing.
-    #[error("{}: no such file; expected machine TOML or hwloc XML, \
-        or write host, @NAME or a synthetic topology", .path.display())]
+    #[error("{}: no such file; expected one that describes a \
+        machine, or write host, @NAME or a synthetic topology", .path.display())]
     NoSuchFile {
         /// The path as given.
         path: PathBuf,

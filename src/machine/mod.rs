@@ -2,7 +2,9 @@
 //!
 //! [`Machine`] is plain data without I/O. The submodules make one out of an input:
 //! [`host`] (this computer), [`hwloc`] (hwloc XML and synthetic strings), [`file`]
-//! (machine TOML, written by [`to_toml`]), [`library`] (the built-in `@name`s).
+//! (machine TOML, written by [`to_toml`]), [`library`] (the built-in `@name`s),
+//! [`bootlog`], [`numactl`], [`lscpu`], [`iomem`] and [`sysfs_tree`] (texts and trees
+//! that people have, which leave gaps: they make [`evidence`]).
 //! [`input`] finds out which of them an argument means. [`assume`] places memory of
 //! which only sizes are known, [`check`] holds every front end to the same rules.
 //! [`limits`] says how much of this host may be used.
@@ -23,6 +25,7 @@ pub mod library;
 pub mod limits;
 pub mod lscpu;
 pub mod numactl;
+pub mod sniff;
 pub mod synthetic;
 pub mod sysfs;
 pub mod sysfs_tree;

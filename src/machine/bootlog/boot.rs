@@ -238,6 +238,20 @@ impl Boot {
         *self == empty
     }
 
+    /// One line about the boot, for people who have to choose.
+    pub fn summary(&self) -> String {
+        let release = self.release.as_ref().map_or("unknown kernel", |r| r.value.as_str());
+        let mut nids: Vec<u32> = self.early.iter().chain(&self.initmem).map(|r| r.nid.0).collect();
+        nids.extend(self.init.iter().map(|i| i.nid.0));
+        nids.sort_unstable();
+        nids.dedup();
+        let nodes = match nids.is_empty() {
+            true => String::new(),
+            false => format!(", nodes {}", crate::machine::cpulist::format(&nids)),
+        };
+        format!("lines {} to {}, {release}{nodes}", self.first_line, self.last_line)
+    }
+
     /// Whether the memory of nodes is known.
     pub(super) fn has_layout(&self) -> bool {
         !(self.early.is_empty() && self.initmem.is_empty() && self.node_data.is_empty())
