@@ -116,7 +116,7 @@ fn add_log(name: &str, log: &BootLog, boots: &mut Vec<BootTimes>, warnings: &mut
             let remedy = "the log has to reach the line after \"smp: Brought up\"";
             warnings.push(Warning::new("no-init-times", text, remedy));
         }
-        if boot.release.is_none() {
+        if boot.kernel().is_none() {
             let text = format!("{name}, boot {number}: the log does not name the kernel");
             warnings.push(Warning::new("no-kernel", text, "threads per node are not known"));
         }
@@ -125,7 +125,7 @@ fn add_log(name: &str, log: &BootLog, boots: &mut Vec<BootTimes>, warnings: &mut
             input: name.into(),
             number,
             summary: boot.summary(),
-            release: boot.release.as_ref().map(|r| r.value.clone()),
+            release: boot.kernel().map(|r| r.value.clone()),
             times,
             threads,
             devices: boot.device_init.iter().map(|d| (d.pages, d.ms, d.line)).collect(),
@@ -143,7 +143,7 @@ fn add_log(name: &str, log: &BootLog, boots: &mut Vec<BootTimes>, warnings: &mut
 
 /// Threads that this kernel uses on a node, where kernel and CPUs are known.
 fn threads(boot: &Boot, node_cpus: Option<u32>) -> Option<u32> {
-    let release = boot.release.as_ref()?;
+    let release = boot.kernel()?;
     let version: KernelVersion = release.value.parse().ok()?;
     let arch = boot.arch.as_ref().map_or(Arch::X86_64, |a| a.value);
     let model = KernelModel::new(version, arch);

@@ -5,6 +5,7 @@
 //! stderr; [`bar`] shows progress on a terminal.
 
 mod bar;
+mod capture;
 mod compare;
 mod exit;
 mod inputs;
@@ -30,6 +31,7 @@ Examples:
   pageinit compare                      measure all strategies on this host
   pageinit compare -m @2n-skylake-768g  the same for a machine you do not have
   pageinit machine -m list              the built-in machines
+  dmesg | pageinit machine -m -         the machine of a boot log
   pageinit strategies                   what the strategies stand for
 
 Exit status: 0 ok, 1 failed, 2 usage, 3 untrustworthy (with --strict),
@@ -39,6 +41,8 @@ Exit status: 0 ok, 1 failed, 2 usage, 3 untrustworthy (with --strict),
 enum Verb {
     /// Show a machine: nodes, memory, CPUs, distances, caches, limits
     Machine(machine::Args),
+    /// Write this host as a machine file, without names or serials
+    Capture(capture::Args),
     /// Run the boot strategies for real, pinned per node, and compare them
     Compare(compare::Args),
     /// List the strategies and the stores they can use
@@ -50,6 +54,7 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.verb {
         Verb::Machine(args) => machine::run(&args),
+        Verb::Capture(args) => capture::run(&args),
         Verb::Compare(args) => compare::run(&args),
         Verb::Strategies(args) => strategies::run(&args),
     };

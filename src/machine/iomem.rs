@@ -184,7 +184,8 @@ mod tests {
             0x0000000008000000-0x000000000fffffff 128M offline 1 1\n\
             0x0000000010000000-0x0000000017ffffff 128M online yes 2 1 Normal\n\n\
             Memory block size: 128M\n";
-        let json = "{\n \"memory\": [\n {\n \"range\": \"0x0-0x7ffffff\",\n \"state\": \"online\",\n\
+        let json = "{\n \"memory\": [\n {\n \"range\": \"0x0-0x7ffffff\",\n\
+            \"state\": \"online\",\n\
             \"node\": 0\n },{\n \"range\": \"0x10000000-0x17ffffff\",\n \"state\": \"online\",\n\
             \"node\": 1\n }\n ]\n}\n";
         for text in [table.to_string(), json.to_string(), format!("{table}---\n{json}")] {
@@ -200,7 +201,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in "(0x[0-9a-f]{1,17}-0x[0-9a-f]{0,17} |System RAM|[ :\n{}\"]|range){0,20}") {
+        fn any_text_is_read(
+            text in "(0x[0-9a-f]{1,17}-0x[0-9a-f]{0,17} |System RAM|[ :\n{}\"]|range){0,20}",
+        ) {
             let _ = parse("i", &text);
             let _ = lsmem("l", &text);
         }

@@ -12,6 +12,7 @@
 
 pub mod assume;
 pub mod bootlog;
+pub mod capture;
 pub mod check;
 pub mod cpulist;
 pub mod error;

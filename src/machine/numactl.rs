@@ -184,7 +184,8 @@ mod tests {
     const SAMPLE: &str = "available: 3 nodes (0-1,4)\nnode 0 cpus: 0 1 2\n3 4\n\
         node 0 size: 2000 MB\nnode 0 free: 1 MB\nnode 1 cpus: 5 6\nnode 1 size: 0 MB\n\
         node 1 free: 0 MB\nnode 4 cpus:\nnode 4 size: 1000 MB\nnode 4 free: 900 MB\n\
-        node distances:\nnode   0   1   4 \n  0:  10  20  40 \n  1:  20  10  41 \n  4:  40  41  10 \n";
+        node distances:\nnode   0   1   4 \n  0:  10  20  40 \n\
+        1:  20  10  41 \n  4:  40  41  10 \n";
 
     #[test]
     fn memoryless_cpuless_and_sparse_nodes() {
@@ -205,7 +206,8 @@ mod tests {
     #[test]
     fn the_old_form_has_no_cpus() {
         let text = "available: 2 nodes (0-1)\nnode 0 size: 2047 MB\nnode 0 free: 5 MB\n\
-                    node 1 size: 2048 MB\nnode distances:\nnode   0   1\n  0:  10  20\n  1:  20  10\n";
+                    node 1 size: 2048 MB\nnode distances:\nnode   0   1\n\
+                    0:  10  20\n  1:  20  10\n";
         let found = parse("n", text).unwrap();
         assert!(found.nodes.values().all(|n| n.cpus.is_none() && n.bytes.is_some()));
         assert!(found.distances.is_some());

@@ -53,10 +53,10 @@ impl Scores {
             || (text.starts_with("NUMA node") && text.contains("CPU(s):"))
         {
             self.lscpu += 1;
-        } else if (pair.0 == "RANGE" && pair.1 == "SIZE") || text.starts_with("Memory block size:")
+        } else if (pair.0 == "RANGE" && pair.1 == "SIZE")
+            || text.starts_with("Memory block size:")
+            || text.starts_with("\"range\":")
         {
-            self.lsmem += 1;
-        } else if text.starts_with("\"range\":") {
             self.lsmem += 1;
         } else if is_iomem(text) {
             self.iomem += 1;

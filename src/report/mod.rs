@@ -1,8 +1,8 @@
 //! Turning results into bytes; pure, no printing.
 //!
 //! [`compare`] is the table of a record, [`strategies`] the list of strategies and
-//! stores, [`machine`] a machine for people and as JSON, [`init_times`] what logs say. `cli` prints what these
-//! return.
+//! stores, [`machine`] a machine for people and as JSON, [`init_times`] what logs say.
+//! `cli` prints what these return.
 
 pub mod compare;
 pub mod init_times;

@@ -163,6 +163,8 @@ pub struct Boot {
     pub last_line: u64,
     /// The release (`uname -r`).
     pub release: Option<Fact<String>>,
+    /// The release in the name of the kernel's image on the command line.
+    pub image_release: Option<Fact<String>>,
     /// The kernel command line.
     pub cmdline: Option<Fact<String>>,
     /// The architecture.
@@ -240,7 +242,7 @@ impl Boot {
 
     /// One line about the boot, for people who have to choose.
     pub fn summary(&self) -> String {
-        let release = self.release.as_ref().map_or("unknown kernel", |r| r.value.as_str());
+        let release = self.kernel().map_or("unknown kernel", |r| r.value.as_str());
         let mut nids: Vec<u32> = self.early.iter().chain(&self.initmem).map(|r| r.nid.0).collect();
         nids.extend(self.init.iter().map(|i| i.nid.0));
         nids.sort_unstable();
@@ -250,6 +252,11 @@ impl Boot {
             false => format!(", nodes {}", crate::machine::cpulist::format(&nids)),
         };
         format!("lines {} to {}, {release}{nodes}", self.first_line, self.last_line)
+    }
+
+    /// The release, as the kernel says it or else as its image is called.
+    pub fn kernel(&self) -> Option<&Fact<String>> {
+        self.release.as_ref().or(self.image_release.as_ref())
     }
 
     /// Whether the memory of nodes is known.

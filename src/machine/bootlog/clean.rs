@@ -16,6 +16,8 @@ pub(super) struct Cleaned<'l> {
     pub(super) unquoted: &'l str,
     /// Seconds since boot, where the stamp says so.
     pub(super) seconds: Option<f64>,
+    /// Whether it has a stamp at all, of whatever form, that is not zero.
+    pub(super) has_stamp: bool,
     /// Whether something in front marks the beginning of a message.
     pub(super) is_marked: bool,
     /// Whether the line is of another program than the kernel.
@@ -47,8 +49,14 @@ pub(super) fn without_escapes(line: &str) -> Cow<'_, str> {
 /// Takes a line apart.
 pub(super) fn clean(line: &str) -> Cleaned<'_> {
     let unquoted = without_quotes(line);
-    let mut out =
-        Cleaned { text: unquoted, unquoted, seconds: None, is_marked: false, is_foreign: false };
+    let mut out = Cleaned {
+        text: unquoted,
+        unquoted,
+        seconds: None,
+        has_stamp: false,
+        is_marked: false,
+        is_foreign: false,
+    };
     // Each kind of prefix stands at most once or twice, so that six rounds suffice.
     for _ in 0..6 {
         let Some(rest) = step(&mut out) else { break };
@@ -64,9 +72,12 @@ fn step<'l>(out: &mut Cleaned<'l>) -> Option<&'l str> {
     match text.bytes().next()? {
         b'[' => {
             let (found, rest) = bracket(text)?;
-            if let Bracket::Seconds(seconds) = found {
-                out.seconds = Some(seconds);
+            match found {
+                Bracket::Seconds(seconds) => out.seconds = Some(seconds),
+                Bracket::Difference => out.has_stamp = true,
+                Bracket::Other => {}
             }
+            out.has_stamp |= out.seconds.is_some_and(|s| s > 0.0);
             Some(rest)
         }
         b'<' => priority(text),
@@ -87,6 +98,7 @@ fn without_quotes(line: &str) -> &str {
 
 enum Bracket {
     Seconds(f64),
+    Difference,
     Other,
 }
 
@@ -102,8 +114,11 @@ fn bracket(text: &str) -> Option<(Bracket, &str)> {
     if decimal(inner) {
         return Some((Bracket::Seconds(inner.parse().ok()?), rest));
     }
-    let is_other = match inner.as_bytes().first()? {
-        b'+' | b'-' => decimal(inner.get(1..)?.trim()),
+    let first = inner.as_bytes().first()?;
+    if matches!(first, b'+' | b'-') && decimal(inner.get(1..)?.trim()) {
+        return Some((Bracket::Difference, rest));
+    }
+    let is_other = match first {
         b'T' | b'C' if inner.len() <= 8 => digits(inner.get(1..)?),
         b'A'..=b'Z' => inner.len() >= 10 && inner.contains(':') && inner.contains(' '),
         _ => false,

@@ -89,7 +89,12 @@ mod tests {
     fn boots(text: &str) -> Vec<Boot> {
         let mut collector = Collector::default();
         for (line, number) in text.lines().zip(1u64..) {
-            collector.take(&Message { text: line.trim(), line: number, seconds: None });
+            collector.take(&Message {
+                text: line.trim(),
+                line: number,
+                seconds: None,
+                has_stamp: false,
+            });
         }
         collector.finish().0
     }
@@ -126,7 +131,7 @@ mod tests {
         let text = "Linux version 1\n".repeat(MAX_BOOTS + 10);
         let mut collector = Collector::default();
         for (line, number) in text.lines().zip(1u64..) {
-            collector.take(&Message { text: line, line: number, seconds: None });
+            collector.take(&Message { text: line, line: number, seconds: None, has_stamp: false });
         }
         let (boots, dropped) = collector.finish();
         assert_eq!((boots.len(), dropped), (MAX_BOOTS, 10));

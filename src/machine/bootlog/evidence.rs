@@ -24,7 +24,7 @@ pub fn evidence(input: &str, boot: &Boot) -> Result<Evidence, MachineError> {
     out.foreign_arch = foreign.map(|f| out.known(f.value.clone(), f.line));
     out.page_bytes = boot.page_bytes.as_ref().map(|f| out.known(f.value, f.line));
     out.cpu_model = boot.cpu_model.as_ref().map(|f| out.known(f.value.clone(), f.line));
-    out.kernel = boot.release.as_ref().map(|f| out.known(f.value.clone(), f.line));
+    out.kernel = boot.kernel().map(|f| out.known(f.value.clone(), f.line));
     out.cpu_count = boot.cpu_count.as_ref().map(|f| out.known(f.value, f.line));
     out.node_count = boot.node_count.as_ref().map(|f| out.known(f.value, f.line));
     out.smt = boot.smt.as_ref().map(|f| out.known(f.value, f.line));

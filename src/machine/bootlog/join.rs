@@ -23,6 +23,8 @@ pub(super) struct Message<'m> {
     pub(super) line: u64,
     /// Seconds since boot, where the stamp says so.
     pub(super) seconds: Option<f64>,
+    /// Whether it has a stamp that is not zero.
+    pub(super) has_stamp: bool,
 }
 
 /// The message that is being put together.
@@ -31,6 +33,7 @@ pub(super) struct Joiner {
     text: String,
     line: u64,
     seconds: Option<f64>,
+    has_stamp: bool,
     is_marked: bool,
     /// Columns of the last piece without its quotes.
     columns: usize,
@@ -59,6 +62,7 @@ impl Joiner {
         }
         self.line = number;
         self.seconds = cleaned.seconds;
+        self.has_stamp = cleaned.has_stamp;
         self.is_marked = cleaned.is_marked;
         self.append(cleaned.text, columns(cleaned.unquoted), true);
     }
@@ -67,7 +71,8 @@ impl Joiner {
     pub(super) fn flush(&mut self, sink: &mut impl FnMut(Message<'_>)) {
         let text = self.text.trim();
         if !text.is_empty() {
-            sink(Message { text, line: self.line, seconds: self.seconds });
+            let (line, seconds, has_stamp) = (self.line, self.seconds, self.has_stamp);
+            sink(Message { text, line, seconds, has_stamp });
         }
         self.text.clear();
         self.is_soft = false;
@@ -79,7 +84,7 @@ impl Joiner {
         self.is_soft = soft.is_some();
         self.is_quoted_printable |= self.is_soft;
         let piece = soft.unwrap_or(piece);
-        if self.text.len() + piece.len() + 1 <= MAX_MESSAGE_BYTES {
+        if self.text.len() + piece.len() < MAX_MESSAGE_BYTES {
             if !is_direct {
                 self.text.push(' ');
             }

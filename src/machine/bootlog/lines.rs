@@ -98,6 +98,25 @@ mod tests {
     }
 
     #[test]
+    fn a_log_of_any_length_needs_no_memory() {
+        let line = format!("{}\n", "y".repeat(97));
+        let mut log: Box<dyn Read> = Box::new(io::empty());
+        for part in 0..64 {
+            let length = (1 << 20) + part;
+            log = Box::new(log.chain(io::repeat(line.as_bytes()[part as usize]).take(length)));
+            log = Box::new(log.chain(&b"\n"[..]));
+        }
+        let mut reader = LineReader::new(BufReader::new(log));
+        let (mut lines, mut most) = (0, 0);
+        while reader.next_line().unwrap().is_some() {
+            lines += 1;
+            most = most.max(reader.held_bytes());
+        }
+        assert_eq!(lines, 64);
+        assert!(most <= MAX_LINE_BYTES, "{most}");
+    }
+
+    #[test]
     fn one_endless_line_needs_no_memory() {
         let endless = io::repeat(b'x').take(50 << 20);
         let mut reader = LineReader::new(BufReader::new(endless));

@@ -69,13 +69,14 @@ fn the_sample_means_the_same_in_any_dress() {
     let plain = read(SAMPLE);
     let bare: String =
         SAMPLE.lines().map(|l| format!("{}\n", l.split_once("] ").unwrap().1)).collect();
-    let dresses: [(&str, &dyn Fn(&str) -> String); 6] = [
-        ("quoted", &|l| format!("> > {l}")),
-        ("level", &|l| format!("<6>{l}")),
-        ("journald", &|l| format!("Feb 03 00:24:02 h kernel: {}", l.split_once("] ").unwrap().1)),
-        ("caller", &|l| l.replacen("] ", "] [    T0] ", 1)),
-        ("file", &|l| format!("a/b.log:{l}")),
-        ("serial", &|l| format!("\x1b[0m{l}\r")),
+    type Dress = fn(&str) -> String;
+    let dresses: [(&str, Dress); 6] = [
+        ("quoted", |l| format!("> > {l}")),
+        ("level", |l| format!("<6>{l}")),
+        ("journald", |l| format!("Feb 03 00:24:02 h kernel: {}", l.split_once("] ").unwrap().1)),
+        ("caller", |l| l.replacen("] ", "] [    T0] ", 1)),
+        ("file", |l| format!("a/b.log:{l}")),
+        ("serial", |l| format!("\x1b[0m{l}\r")),
     ];
     let facts = |log: &BootLog| {
         let mut boot = log.boots[0].clone();
@@ -294,7 +295,8 @@ proptest! {
     #[test]
     fn shuffled_lines_never_fail_badly(order in prop::collection::vec(0usize..33, 0..60)) {
         let lines: Vec<&str> = SAMPLE.lines().collect();
-        let text: String = order.iter().filter_map(|&i| lines.get(i)).map(|l| format!("{l}\n")).collect();
+        let picked = order.iter().filter_map(|&i| lines.get(i));
+        let text: String = picked.map(|l| format!("{l}\n")).collect();
         let log = read(&text);
         for boot in &log.boots {
             let _ = evidence::evidence("x", boot).map(|e| {

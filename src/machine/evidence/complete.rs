@@ -74,7 +74,8 @@ fn arch(evidence: &Evidence, answers: &Answers, warnings: &mut Vec<Warning>) -> 
         return Ok(arch);
     }
     if let Some(foreign) = &evidence.foreign_arch {
-        let what = format!("{} is of {}, which is not modelled", foreign.at, foreign.value);
+        let line = foreign.at.line.unwrap_or(0);
+        let what = format!("line {line} names {}, which is not modelled", foreign.value);
         return Err(missing(evidence, what, "--arch NAME to take it for another one"));
     }
     let only_pages = evidence.nodes.values().any(|n| n.init_pages.is_some())
@@ -169,7 +170,10 @@ fn unknown_memory(evidence: &Evidence, unknown: &[Nid]) -> MachineError {
     let ids: Vec<u32> = unknown.iter().map(|n| n.0).collect();
     let ids = crate::machine::cpulist::format(&ids);
     let why = match &evidence.cut_off {
-        Some(at) => format!("the text ends at {at} before the memory of node {ids}"),
+        Some(at) => {
+            let line = at.line.unwrap_or(0);
+            format!("the text ends in line {line} before it tells the memory of node {ids}")
+        }
         None => format!("it does not say how much memory node {ids} has"),
     };
     missing(evidence, why, "--memory-per-node SIZE, or a further -m FILE that tells")

@@ -46,6 +46,9 @@ pub struct Known<T> {
     pub at: Place,
 }
 
+/// A table of distances, with the nodes of its rows and columns.
+pub type Slit = (Vec<Nid>, Vec<Vec<u32>>);
+
 /// What is known of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeEvidence {
@@ -93,7 +96,7 @@ pub struct Evidence {
     /// All CPUs with cores and packages.
     pub cpus: Option<Known<Vec<Cpu>>>,
     /// The SLIT, with the nodes of its rows.
-    pub distances: Option<Known<(Vec<Nid>, Vec<Vec<u32>>)>>,
+    pub distances: Option<Known<Slit>>,
     /// Caches of the first CPU.
     pub caches: Vec<Cache>,
     /// What is missing because the input is cut off.

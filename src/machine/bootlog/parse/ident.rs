@@ -50,8 +50,21 @@ fn command_line(boot: &mut Boot, text: &str, line: u64) -> Option<()> {
         let kept = rest.get(..kept.unwrap_or(rest.len())).unwrap_or(rest);
         Boot::set(&mut boot.cmdline, kept.to_string(), line);
         super::signs::of_command_line(boot, kept, line);
+        if let Some(release) = image_release(kept) {
+            Boot::set(&mut boot.image_release, release, line);
+        }
     }
     Some(())
+}
+
+/// `BOOT_IMAGE=/boot/vmlinuz-5.10.0-1-amd64` of boot loaders.
+fn image_release(cmdline: &str) -> Option<String> {
+    let image = cmdline.split_whitespace().find_map(|word| word.strip_prefix("BOOT_IMAGE="))?;
+    let file = image.rsplit('/').next()?;
+    let heads = ["vmlinuz-", "vmlinux-", "Image-", "bzImage-"];
+    let release = heads.into_iter().find_map(|head| file.strip_prefix(head))?;
+    let is_release = release.starts_with(|c: char| c.is_ascii_digit()) && release.contains('.');
+    is_release.then(|| release.chars().take(120).collect())
 }
 
 /// Messages that only one architecture prints.
@@ -148,6 +161,8 @@ mod tests {
         assert_eq!(boot.cmdline.unwrap().value, "root=/dev/x page_poison=1");
         assert_eq!((boot.page_bytes.unwrap().value, boot.hz.unwrap().value), (65_536, 250));
         assert_eq!(boot.signs.len(), 1);
+        let image = boot_of("Command line: BOOT_IMAGE=(hd0)/boot/vmlinuz-5.10.0-1-amd64 ro");
+        assert_eq!(image.kernel().unwrap().value, "5.10.0-1-amd64");
     }
 
     #[test]

@@ -20,13 +20,11 @@ use crate::pfn::PhysRange;
 /// Reads a message into `boot`.
 pub(super) fn message(boot: &mut Boot, message: &Message<'_>) {
     let text = message.text;
-    if let Some(seconds) = message.seconds {
-        boot.has_stamps |= seconds > 0.0;
-        if let Some(zone) = boot.zone_pages.last_mut()
-            && zone.next_seconds.is_none()
-        {
-            zone.next_seconds = Some(seconds);
-        }
+    boot.has_stamps |= message.has_stamp;
+    if let Some(seconds) = message.seconds
+        && let Some(zone) = boot.zone_pages.last_mut()
+    {
+        zone.next_seconds.get_or_insert(seconds);
     }
     let _ = boot.memblock.read(text, message.line)
         || ranges::read(boot, message)
@@ -73,7 +71,10 @@ pub(super) fn mem_range(text: &str) -> Option<(PhysRange, &str)> {
 pub(super) fn boot_of(text: &str) -> Boot {
     let mut boot = Boot::default();
     for (line, number) in text.lines().zip(1u64..) {
-        message(&mut boot, &Message { text: line.trim(), line: number, seconds: None });
+        message(
+            &mut boot,
+            &Message { text: line.trim(), line: number, seconds: None, has_stamp: false },
+        );
     }
     boot
 }
