@@ -134,6 +134,9 @@ fn inputs(entry: &Value) -> Vec<String> {
 fn every_file_gives_its_machine_or_asks_for_what_is_missing() {
     for entry in index() {
         for path in inputs(&entry) {
+            if path.ends_with(".xml") && cfg!(not(feature = "hwloc")) {
+                continue;
+            }
             let loaded = request(&path, None).load();
             match (expected(entry["id"].as_str().unwrap()), loaded) {
                 (Expected::Machine(facts), Ok(loaded)) => check(&path, &loaded.machine, &facts),

@@ -69,8 +69,15 @@ impl From<io::Error> for Failure {
 
 impl From<MachineError> for Failure {
     fn from(error: MachineError) -> Self {
-        let code = if error.is_usage() { USAGE } else { FAILED };
-        Self::new(code, error.to_string())
+        Self::new(machine_code(&error), error.to_string())
+    }
+}
+
+const fn machine_code(error: &MachineError) -> u8 {
+    match error {
+        MachineError::WithoutHwloc { .. } => NOT_SUPPORTED,
+        error if error.is_usage() => USAGE,
+        _ => FAILED,
     }
 }
 
@@ -107,8 +114,7 @@ impl From<StudyError> for Failure {
             StudyError::WrongData { .. } => WRONG_DATA,
             StudyError::Exec(error) => exec_code(error),
             StudyError::Layout(_) => FAILED,
-            StudyError::Machine(error) if error.is_usage() => USAGE,
-            StudyError::Machine(_) => FAILED,
+            StudyError::Machine(error) => machine_code(error),
         };
         Self::new(code, error.to_string())
     }
@@ -125,7 +131,9 @@ const fn exec_code(error: &ExecError) -> u8 {
 
 const fn host_code(error: &HostError) -> u8 {
     match error {
-        HostError::NotThisSystem { .. } | HostError::Topology(_) => NOT_SUPPORTED,
+        HostError::NotThisSystem { .. } | HostError::Topology(_) | HostError::WithoutHwloc => {
+            NOT_SUPPORTED
+        }
         HostError::Interrupted => INTERRUPTED,
         HostError::NoSuchNode { .. } | HostError::BindTooLate { .. } => FAILED,
         _ => NO_RESOURCES,

@@ -53,7 +53,10 @@ pub enum MachineError {
         problem: String,
     },
     /// Two inputs say different things about one machine.
-    #[error("{what} differs: {first}, but {second}; the inputs have to be of one machine")]
+    #[error(
+        "the inputs contradict each other about {what}: {first}, but {second}; they have to be \
+        of one machine"
+    )]
     Contradiction {
         /// What differs.
         what: String,
@@ -80,6 +83,15 @@ pub enum MachineError {
         /// One line about each.
         boots: Vec<String>,
     },
+    /// This program lacks the library that the input needs.
+    #[error(
+        "{what} needs hwloc, and this program was built without it; build it with its default \
+        features, or give machine TOML, a sysfs tree or another text"
+    )]
+    WithoutHwloc {
+        /// What was asked for.
+        what: String,
+    },
     /// This host could not be described.
     #[error("cannot describe this host: {problem}")]
     Host {
@@ -90,7 +102,7 @@ pub enum MachineError {
 
 impl MachineError {
     /// Whether the argument itself is wrong, rather than what it names.
-    pub fn is_usage(&self) -> bool {
+    pub const fn is_usage(&self) -> bool {
         matches!(
             self,
             Self::UnknownName { .. }

@@ -283,6 +283,6 @@ fn read_content(name: &str, bytes: &[u8], forced: Option<Format>) -> Result<Cont
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "hwloc"))]
 #[path = "input_tests.rs"]
 mod tests;

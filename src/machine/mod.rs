@@ -18,7 +18,15 @@ pub mod cpulist;
 pub mod error;
 pub mod evidence;
 pub mod file;
+#[cfg(feature = "hwloc")]
 pub mod host;
+#[cfg(not(feature = "hwloc"))]
+#[path = "host_none.rs"]
+pub mod host;
+#[cfg(feature = "hwloc")]
+pub mod hwloc;
+#[cfg(not(feature = "hwloc"))]
+#[path = "hwloc_none.rs"]
 pub mod hwloc;
 pub mod input;
 pub mod iomem;

@@ -37,7 +37,16 @@ pub fn tarball(name: &str, bytes: impl Read, is_gzip: bool) -> Result<Evidence, 
     evidence(name, &Held::read_tar(name, bytes, is_gzip)?)
 }
 
-fn evidence(name: &str, files: &impl Files) -> Result<Evidence, MachineError> {
+/// Reads the tree of this host, which is trusted.
+///
+/// # Errors
+///
+/// `/sys` shows no node.
+pub fn this_host(root: &Path) -> Result<Evidence, MachineError> {
+    evidence("", root)
+}
+
+fn evidence(name: &str, files: &(impl Files + ?Sized)) -> Result<Evidence, MachineError> {
     let mut out = Evidence::new(name, "sysfs tree");
     let at = |path: &str| Place { input: format!("{name}/{path}"), line: None };
     let known_text = |path: &str| Some((files.text(path)?.trim().to_string(), at(path)));
@@ -82,7 +91,7 @@ fn evidence(name: &str, files: &impl Files) -> Result<Evidence, MachineError> {
 }
 
 /// Release, architecture and processor.
-fn identity(out: &mut Evidence, files: &impl Files, at: &impl Fn(&str) -> Place) {
+fn identity(out: &mut Evidence, files: &(impl Files + ?Sized), at: &impl Fn(&str) -> Place) {
     let release = "proc/sys/kernel/osrelease";
     out.kernel = sysfs::kernel_release(files).map(|value| Known { value, at: at(release) });
     let path = "proc/sys/kernel/arch";
@@ -134,7 +143,7 @@ fn cpus_of_mask(mask: &str) -> Option<Vec<u32>> {
 }
 
 /// The page size with which the pages of `zoneinfo` make what `meminfo` says.
-fn page_bytes(out: &Evidence, files: &impl Files) -> Option<u64> {
+fn page_bytes(out: &Evidence, files: &(impl Files + ?Sized)) -> Option<u64> {
     let zones = files.text("proc/zoneinfo")?;
     let managed = zones.lines().filter_map(|line| line.trim().strip_prefix("managed"));
     let pages: u64 = managed.filter_map(|n| n.trim().parse::<u64>().ok()).sum();
@@ -144,7 +153,7 @@ fn page_bytes(out: &Evidence, files: &impl Files) -> Option<u64> {
 }
 
 /// All CPUs with cores and packages, where the tree has them.
-fn topology(out: &Evidence, files: &impl Files) -> Option<Vec<Cpu>> {
+fn topology(out: &Evidence, files: &(impl Files + ?Sized)) -> Option<Vec<Cpu>> {
     let mut cores: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     let mut cpus = Vec::new();
     let mut packages = BTreeSet::new();

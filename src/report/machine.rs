@@ -322,6 +322,7 @@ mod tests {
         assert_eq!(value["distances"][0][1], 21);
     }
 
+    #[cfg(feature = "hwloc")]
     #[test]
     fn many_nodes_make_no_huge_grid() {
         let machine = load("pack:64 [numa(memory=1GiB)] core:1 pu:1", None).unwrap();

@@ -54,6 +54,7 @@ fn add(whole: &mut Evidence, other: Evidence) -> Outcome<()> {
     // Ranges without nodes matter only where no input knows the nodes of ranges.
     sizes("all memory", &bytes_of(whole), &whole_bytes(&other.ranges))?;
     fill(&mut whole.ranges, other.ranges);
+    whole.is_this_host |= other.is_this_host;
     if whole.caches.is_empty() {
         whole.caches = other.caches;
     }
@@ -156,6 +157,8 @@ fn add_node(nid: Nid, own: &mut NodeEvidence, other: NodeEvidence) -> Outcome<()
     fill(&mut own.bytes, other.bytes);
     fill(&mut own.cpus, other.cpus);
     fill(&mut own.init_pages, other.init_pages);
+    fill(&mut own.channels.0, other.channels.0);
+    fill(&mut own.channels.1, other.channels.1);
     Ok(())
 }
 

@@ -42,7 +42,7 @@ pub fn complete(name: &str, evidence: &Evidence, answers: &Answers) -> Outcome<M
             .clone()
             .or(evidence.cpu_model.as_ref().map(|k| k.value.clone())),
         kernel_release: evidence.kernel.as_ref().map(|k| k.value.clone()),
-        is_this_host: false,
+        is_this_host: evidence.is_this_host,
         source: Sources {
             topology: read(),
             memory_bytes: read(),
@@ -51,6 +51,10 @@ pub fn complete(name: &str, evidence: &Evidence, answers: &Answers) -> Outcome<M
         },
         warnings,
     };
+    for node in &mut machine.nodes {
+        let known = evidence.nodes.get(&node.nid).map(|n| n.channels);
+        (node.channels, node.mts) = known.unwrap_or_default();
+    }
     memory(&mut machine, evidence, answers)?;
     cpus(&mut machine, evidence, answers)?;
     distances(&mut machine, evidence, &from);

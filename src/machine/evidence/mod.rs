@@ -58,6 +58,9 @@ pub struct NodeEvidence {
     pub bytes: Option<Known<u64>>,
     /// Its logical CPUs, ascending; empty on a node known to have none.
     pub cpus: Option<Known<Vec<u32>>>,
+    /// Memory channels and their million transfers per second, where a machine file
+    /// gives them.
+    pub channels: (Option<u32>, Option<u32>),
     /// Pages that were initialised late, a lower limit of its memory.
     pub init_pages: Option<Known<u64>>,
 }
@@ -99,6 +102,8 @@ pub struct Evidence {
     pub distances: Option<Known<Slit>>,
     /// Caches of the first CPU.
     pub caches: Vec<Cache>,
+    /// Whether it is of the host that this program runs on.
+    pub is_this_host: bool,
     /// What is missing because the input is cut off.
     pub cut_off: Option<Place>,
     /// What looked doubtful.
@@ -161,6 +166,7 @@ impl Evidence {
         let has_ranges = machine.source.memory_ranges.origin != crate::warning::Origin::Assumed;
         for node in &machine.nodes {
             let own = out.node(node.nid);
+            own.channels = (node.channels, node.mts);
             let bytes = node.memory_bytes();
             if has_ranges {
                 own.ranges = Some(Known { value: node.memory.clone(), at: at.clone() });
@@ -185,6 +191,7 @@ impl Evidence {
         out.distances = table.map(|table| Known { value: (nids, table), at: at.clone() });
         out.all_nodes = Some(at);
         out.caches = machine.caches.clone();
+        out.is_this_host = machine.is_this_host;
         out
     }
 
