@@ -34,8 +34,10 @@ const SAMPLES: [&str; 8] = [
     "RANGE SIZE STATE NODE\n0x0-0x7ffffff 128M online 0\n0x8000000-0xfffffff 128M offline 1\n",
     "00001000-0009ffff : System RAM\n00100000-3fffffff : System RAM\n  01000000-1ffffff : x\n",
     "arch = \"arm64\"\ndistances = { local = 10, remote = 20 }\n[[node]]\nid = 0\n\
-     ranges = [[\"0\", \"2GiB\"]]\ncpus = \"0-3\"\n[[node]]\nid = 1\nranges = [[\"4GiB\", \"5GiB\"]]\n",
-    "<?xml version=\"1.0\"?>\n<topology version=\"2.0\">\n <object type=\"Machine\" os_index=\"0\">\n\
+     ranges = [[\"0\", \"2GiB\"]]\ncpus = \"0-3\"\n[[node]]\nid = 1\n\
+     ranges = [[\"4GiB\", \"5GiB\"]]\n",
+    "<?xml version=\"1.0\"?>\n<topology version=\"2.0\">\n\
+     <object type=\"Machine\" os_index=\"0\">\n\
      <object type=\"NUMANode\" os_index=\"0\" local_memory=\"1\"/>\n </object>\n</topology>\n",
 ];
 

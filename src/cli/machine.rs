@@ -87,11 +87,12 @@ fn host_limits(machine: &Machine) -> Result<Option<Limits>, Failure> {
 
 /// Shows what the logs say about initialisation; what is missing is a warning.
 fn init_times(args: &Args) -> Result<ExitCode, Failure> {
-    let logs = args.machine.request().logs()?;
+    let request = args.machine.request();
+    let logs = request.logs()?;
     let mut warnings = Vec::new();
     let mut boots = Vec::new();
     for (name, log) in &logs {
-        add_log(name, log, &mut boots, &mut warnings);
+        add_log(name, log, request.boot, &mut boots, &mut warnings);
     }
     if args.json {
         // The first list is what most readers want: all times in one.
@@ -108,8 +109,16 @@ fn init_times(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn add_log(name: &str, log: &BootLog, boots: &mut Vec<BootTimes>, warnings: &mut Vec<Warning>) {
-    for (boot, number) in log.boots.iter().zip(1..) {
+/// Adds the boots of a log, or the one that is `wanted`.
+fn add_log(
+    name: &str,
+    log: &BootLog,
+    wanted: Option<usize>,
+    boots: &mut Vec<BootTimes>,
+    warnings: &mut Vec<Warning>,
+) {
+    let numbered = log.boots.iter().zip(1..);
+    for (boot, number) in numbered.filter(|&(_, n)| wanted.is_none_or(|wanted| wanted == n)) {
         let times = if boot.init.is_empty() { boot.serial_times() } else { boot.init_times() };
         if times.is_empty() {
             let text = format!("{name}, boot {number}: no line tells how long a node took");
