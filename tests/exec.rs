@@ -1,5 +1,6 @@
 //! Every strategy, executed for real on a small ragged machine, ends in the bytes
 //! that the oracle wants; and whatever a broken store would leave is found.
+#![cfg(feature = "hwloc")]
 
 mod common;
 

@@ -132,7 +132,9 @@ const fn exec_code(error: &ExecError) -> u8 {
 
 const fn host_code(error: &HostError) -> u8 {
     match error {
-        HostError::NotThisSystem { .. } | HostError::Topology(_) => NOT_SUPPORTED,
+        HostError::NotThisSystem { .. } | HostError::Topology(_) | HostError::WithoutHwloc => {
+            NOT_SUPPORTED
+        }
         HostError::Interrupted => INTERRUPTED,
         HostError::NoSuchNode { .. } | HostError::BindTooLate { .. } => FAILED,
         _ => NO_RESOURCES,

@@ -4,21 +4,55 @@ use super::exit::Failure;
 use crate::kernel::KernelModel;
 use crate::kernel::boot;
 use crate::kernel::version::NEWEST;
-use crate::machine::input::{self, Format};
+use crate::machine::assume::arch_of;
+use crate::machine::evidence::Answers;
+use crate::machine::input::{Format, Loaded, Request};
 use crate::machine::{Arch, Machine};
+use crate::units::Bytes;
 use crate::warning::Warning;
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 
-/// `-m` and `--format`.
+/// `-m`, `--format`, and what inputs may leave out.
 #[derive(Debug, Args)]
 pub(super) struct MachineArgs {
-    /// host, @NAME (see `machine -m list`), an hwloc XML or machine TOML file, a captured
-    /// boot in JSON, or an hwloc synthetic string
+    /// host, @NAME (see `machine -m list`), an hwloc synthetic string, - for stdin, or a
+    /// file: boot log, numactl -H, lscpu, lsmem, /proc/iomem, machine TOML, hwloc XML, a
+    /// captured boot in JSON, a sysfs tree or its tarball. Several inputs fill each
+    /// other's gaps
     #[arg(short, long, value_name = "MACHINE", default_value = "host")]
-    pub(super) machine: String,
+    pub(super) machine: Vec<String>,
     /// What MACHINE is, instead of finding out by looking
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(super) format: Option<FormatArg>,
+    /// Which boot, where a log holds several
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    boot: Option<u32>,
+    /// Architecture, where the input does not say
+    #[arg(long, value_name = "NAME", value_parser = parse_arch)]
+    arch: Option<Arch>,
+    /// Base page size, where the input does not say
+    #[arg(long, value_name = "SIZE", value_parser = parse_page_size)]
+    page_size: Option<Bytes>,
+    /// Memory of each node whose size the input does not say
+    #[arg(long, value_name = "SIZE")]
+    memory_per_node: Option<Bytes>,
+    /// CPUs of each node, where the input does not say
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=4096))]
+    cpus_per_node: Option<u32>,
+    /// Processor's name, where the input does not say
+    #[arg(long, value_name = "TEXT")]
+    cpu_model: Option<String>,
+}
+
+fn parse_arch(text: &str) -> Result<Arch, String> {
+    let known = "x86_64, arm64, ppc64, s390x, riscv64 and sparc64";
+    arch_of(text).ok_or_else(|| format!("there are {known}"))
+}
+
+fn parse_page_size(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|e: crate::units::SizeError| e.to_string())?;
+    let is_known = matches!(size.0, 4096 | 8192 | 16_384 | 65_536);
+    is_known.then_some(size).ok_or_else(|| "there are 4KiB, 8KiB, 16KiB and 64KiB".into())
 }
 
 /// The formats by name.
@@ -36,20 +70,67 @@ pub(super) enum FormatArg {
     Toml,
     /// A captured boot in JSON
     Facts,
+    /// A boot log: dmesg, journalctl -k, a console or a mail with one
+    Log,
+    /// The text of numactl -H
+    Numactl,
+    /// The text of lscpu
+    Lscpu,
+    /// The text of lsmem
+    Lsmem,
+    /// The text of /proc/iomem
+    Iomem,
+    /// A folder with a copy of /sys
+    SysfsTree,
+    /// A tarball of one
+    Tarball,
+}
+
+impl From<FormatArg> for Format {
+    fn from(format: FormatArg) -> Self {
+        match format {
+            FormatArg::Host => Self::Host,
+            FormatArg::Library => Self::Library,
+            FormatArg::Xml => Self::HwlocXml,
+            FormatArg::Synthetic => Self::Synthetic,
+            FormatArg::Toml => Self::MachineToml,
+            FormatArg::Facts => Self::Facts,
+            FormatArg::Log => Self::BootLog,
+            FormatArg::Numactl => Self::Numactl,
+            FormatArg::Lscpu => Self::Lscpu,
+            FormatArg::Lsmem => Self::Lsmem,
+            FormatArg::Iomem => Self::Iomem,
+            FormatArg::SysfsTree => Self::SysfsTree,
+            FormatArg::Tarball => Self::Tarball,
+        }
+    }
 }
 
 impl MachineArgs {
     /// Loads the machine.
     pub(super) fn load(&self) -> Result<Machine, Failure> {
-        let forced = self.format.map(|format| match format {
-            FormatArg::Host => Format::Host,
-            FormatArg::Library => Format::Library,
-            FormatArg::Xml => Format::HwlocXml,
-            FormatArg::Synthetic => Format::Synthetic,
-            FormatArg::Toml => Format::MachineToml,
-            FormatArg::Facts => Format::Facts,
-        });
-        Ok(input::load(&self.machine, forced)?)
+        Ok(self.load_explained()?.machine)
+    }
+
+    /// Loads the machine, with the place of every fact.
+    pub(super) fn load_explained(&self) -> Result<Loaded, Failure> {
+        Ok(self.request().load()?)
+    }
+
+    /// What the arguments ask for.
+    pub(super) fn request(&self) -> Request {
+        Request {
+            specs: self.machine.clone(),
+            format: self.format.map(Format::from),
+            boot: self.boot.and_then(|n| usize::try_from(n).ok()),
+            answers: Answers {
+                arch: self.arch,
+                page_bytes: self.page_size.map(|b| b.0),
+                memory_per_node_bytes: self.memory_per_node.map(|b| b.0),
+                cpus_per_node: self.cpus_per_node,
+                cpu_model: self.cpu_model.clone(),
+            },
+        }
     }
 }
 

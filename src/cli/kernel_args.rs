@@ -5,6 +5,7 @@ use super::inputs;
 use crate::kernel::KernelModel;
 use crate::kernel::cmdline::CommandLine;
 use crate::kernel::config::{ConfigError, KernelConfig};
+use crate::machine::MachineError;
 use crate::machine::{Arch, Machine, text};
 use crate::warning::Warning;
 use clap::Args;
@@ -91,7 +92,9 @@ fn apply(config: &mut KernelConfig, text: &str) -> Result<(), Failure> {
             "--config {text}: no such file; give a kernel configuration, or KEY=VALUE"
         )));
     }
-    let bytes = text::read(path).map_err(|e| Failure::new(FAILED, format!("--config {e}")))?;
+    let unreadable = |e: MachineError| Failure::new(FAILED, format!("--config {e}"));
+    let file = text::open(path).map_err(unreadable)?;
+    let bytes = text::read_all(&path.to_string_lossy(), file).map_err(unreadable)?;
     let content = String::from_utf8_lossy(&bytes);
     if !content.lines().any(|l| l.trim_start_matches("# ").starts_with("CONFIG_")) {
         return Err(Failure::new(

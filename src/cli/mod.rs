@@ -6,6 +6,7 @@
 
 mod bar;
 mod calibrate;
+mod capture;
 mod compare;
 mod estimate;
 mod exit;
@@ -38,6 +39,7 @@ Examples:
   pageinit layout --kernel 6.12         what Linux 6.12 places where on this host
   pageinit estimate -m @16n-hp-12t      predict it instead
   pageinit machine -m list              the built-in machines
+  dmesg | pageinit machine -m -         the machine of a boot log
   pageinit strategies                   what the strategies stand for
 
 Exit status: 0 ok, 1 failed, 2 usage, 3 untrustworthy (with --strict),
@@ -49,6 +51,8 @@ enum Verb {
     Machine(machine::Args),
     /// Show zones, memmap placement, early and deferred pages of a kernel version
     Layout(layout::Args),
+    /// Write this host as a machine file, without names or serials
+    Capture(capture::Args),
     /// Run the boot strategies for real, pinned per node, and compare them
     Compare(compare::Args),
     /// Measure this host for estimates
@@ -69,6 +73,7 @@ pub fn run() -> ExitCode {
     let done = match cli.verb {
         Verb::Machine(args) => machine::run(&args),
         Verb::Layout(args) => layout::run(&args),
+        Verb::Capture(args) => capture::run(&args),
         Verb::Compare(args) => compare::run(&args),
         Verb::Calibrate(args) => calibrate::run(&args),
         Verb::Estimate(args) => estimate::run(&args),

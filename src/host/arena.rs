@@ -4,11 +4,9 @@
 //! by threads pinned to that node's CPUs. [`Residency`] tells afterwards what ended
 //! up where, because a binding that was granted is not yet memory in the right place.
 
-use super::error::{Cause, HostError};
+use super::error::HostError;
 use super::line::{LINE_BYTES, Line};
 use super::topology::HostTopology;
-use hwlocality::memory::binding::{MemoryBindingError, MemoryBindingFlags, MemoryBindingPolicy};
-use hwlocality::memory::nodeset::NodeSet;
 use memmap2::{Advice, MmapMut, MmapOptions};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -80,19 +78,12 @@ impl Arena {
     /// without), [`HostError::NoSuchNode`], [`HostError::NodeNotAllowed`],
     /// [`HostError::BindTooLate`], [`HostError::Bind`].
     pub fn bind(&mut self, topo: &HostTopology, nid: u32) -> Result<(), HostError> {
-        let nodes = topo.nodeset(nid)?;
+        topo.check_node(nid)?;
         if self.touched {
             return Err(HostError::BindTooLate { nid });
         }
         let area = self.map.get(self.start..self.start + self.padded_bytes).unwrap_or_default();
-        // STRICT makes it MPOL_BIND; otherwise Linux would only prefer the node.
-        let strict = MemoryBindingFlags::STRICT;
-        topo.inner()
-            .bind_memory_area::<[u8], _>(area, &nodes, MemoryBindingPolicy::Bind, strict)
-            .map_err(|error| match memory_cause(error) {
-                Cause::Refused(source) => HostError::BindRefused { nid, source },
-                Cause::Other(source) => HostError::Bind { nid, source },
-            })
+        topo.bind_area(area, nid)
     }
 
     /// Touches every page, in slices of 64 MiB, from one thread pinned to each of
@@ -158,19 +149,13 @@ impl Arena {
     /// [`HostError::LocateRefused`] where the kernel does not permit it (one may go
     /// on without), [`HostError::NoSuchNode`], [`HostError::Locate`].
     pub fn residency(&self, topo: &HostTopology, nid: u32) -> Result<Residency, HostError> {
-        let wanted = topo.nodeset(nid)?;
+        topo.check_node(nid)?;
         let bytes = self.lines * LINE_BYTES;
         let area = self.map.get(self.start..self.start + bytes).unwrap_or_default();
         let mut locate = |range: Range<usize>| -> Result<Location, HostError> {
             let part = area.get(range).unwrap_or_default();
-            let nodes = topo
-                .inner()
-                .area_memory_location::<[u8], NodeSet>(part, MemoryBindingFlags::empty())
-                .map_err(|error| match memory_cause(error) {
-                    Cause::Refused(source) => HostError::LocateRefused(source),
-                    Cause::Other(source) => HostError::Locate(source),
-                })?;
-            Ok(Location { here: nodes.intersects(&wanted), elsewhere: !wanted.includes(&nodes) })
+            let (here, elsewhere) = topo.locate(part, nid)?;
+            Ok(Location { here, elsewhere })
         };
         let mut on_node_bytes = 0;
         for start in (0..bytes).step_by(QUERY_BYTES) {
@@ -242,10 +227,6 @@ fn on_each(
     })
 }
 
-fn memory_cause(error: hwlocality::errors::HybridError<MemoryBindingError<NodeSet>>) -> Cause {
-    Cause::of(error, |error| matches!(error, MemoryBindingError::Unsupported))
-}
-
 /// The size of a base page of this kernel, at least one line.
 pub(super) fn page_bytes() -> usize {
     // SAFETY: only asks for a number.
@@ -274,6 +255,6 @@ fn address_range(line: &str) -> Option<Range<usize>> {
     Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "hwloc"))]
 #[path = "arena_tests.rs"]
 mod tests;

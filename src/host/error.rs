@@ -1,5 +1,6 @@
 //! What can go wrong between this program and this host.
 
+#[cfg(feature = "hwloc")]
 use hwlocality::errors::{HybridError, RawHwlocError};
 use std::error::Error;
 use std::io;
@@ -16,6 +17,12 @@ pub enum HostError {
         /// The environment variables that are set.
         variables: Vec<String>,
     },
+    /// This program was built without hwloc.
+    #[error(
+        "binding threads and memory needs hwloc, and this program was built without it; build it \
+         with its default features"
+    )]
+    WithoutHwloc,
     /// hwloc could not read the topology.
     #[error("hwloc cannot read the topology of this host: {0}")]
     Topology(#[source] Box<dyn Error + Send + Sync>),
@@ -119,6 +126,7 @@ pub enum HostError {
 }
 
 /// What came back from hwlocality, sorted by what a caller can do about it.
+#[cfg(feature = "hwloc")]
 pub(super) enum Cause {
     /// EPERM or ENOSYS: go on without.
     Refused(io::Error),
@@ -126,6 +134,7 @@ pub(super) enum Cause {
     Other(Box<dyn Error + Send + Sync>),
 }
 
+#[cfg(feature = "hwloc")]
 impl Cause {
     /// Sorts an error; `unsupported` says which of hwlocality's own errors stand for
     /// ENOSYS, which it translates.
@@ -165,7 +174,7 @@ impl Cause {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "hwloc"))]
 mod tests {
     use super::*;
     use hwlocality::memory::binding::MemoryBindingError;

@@ -15,6 +15,10 @@ pub mod line;
 pub mod node_memory;
 pub mod signal;
 pub mod store;
+#[cfg(feature = "hwloc")]
+pub mod topology;
+#[cfg(not(feature = "hwloc"))]
+#[path = "topology_none.rs"]
 pub mod topology;
 
 pub use arena::{Arena, Residency};

@@ -11,6 +11,7 @@ use hwlocality::Topology;
 use hwlocality::bitmap::BitmapIndex;
 use hwlocality::cpu::binding::CpuBindingFlags;
 use hwlocality::cpu::cpuset::CpuSet;
+use hwlocality::memory::binding::{MemoryBindingError, MemoryBindingFlags, MemoryBindingPolicy};
 use hwlocality::memory::nodeset::NodeSet;
 use hwlocality::object::TopologyObject;
 use hwlocality::object::attributes::ObjectAttributes;
@@ -129,11 +130,51 @@ impl HostTopology {
         Ok(())
     }
 
+    /// Whether there is such a node.
+    ///
+    /// # Errors
+    /// [`HostError::NoSuchNode`].
+    pub(super) fn check_node(&self, nid: u32) -> Result<(), HostError> {
+        self.nodeset(nid).map(drop)
+    }
+
+    /// Makes all pages of `area` that are touched from now on come from one node.
+    ///
+    /// # Errors
+    /// [`HostError::BindRefused`], [`HostError::NoSuchNode`], [`HostError::Bind`].
+    pub(super) fn bind_area(&self, area: &[u8], nid: u32) -> Result<(), HostError> {
+        let nodes = self.nodeset(nid)?;
+        // STRICT makes it MPOL_BIND; otherwise Linux would only prefer the node.
+        let strict = MemoryBindingFlags::STRICT;
+        self.topology
+            .bind_memory_area::<[u8], _>(area, &nodes, MemoryBindingPolicy::Bind, strict)
+            .map_err(|error| match memory_cause(error) {
+                Cause::Refused(source) => HostError::BindRefused { nid, source },
+                Cause::Other(source) => HostError::Bind { nid, source },
+            })
+    }
+
+    /// Whether pages of `part` are on this node, and whether some are elsewhere.
+    ///
+    /// # Errors
+    /// [`HostError::LocateRefused`], [`HostError::NoSuchNode`], [`HostError::Locate`].
+    pub(super) fn locate(&self, part: &[u8], nid: u32) -> Result<(bool, bool), HostError> {
+        let wanted = self.nodeset(nid)?;
+        let nodes = self
+            .topology
+            .area_memory_location::<[u8], NodeSet>(part, MemoryBindingFlags::empty())
+            .map_err(|error| match memory_cause(error) {
+                Cause::Refused(source) => HostError::LocateRefused(source),
+                Cause::Other(source) => HostError::Locate(source),
+            })?;
+        Ok((nodes.intersects(&wanted), !wanted.includes(&nodes)))
+    }
+
     /// The set of this one node.
     ///
     /// # Errors
     /// [`HostError::NoSuchNode`], [`HostError::NodeNotAllowed`].
-    pub(super) fn nodeset(&self, nid: u32) -> Result<NodeSet, HostError> {
+    fn nodeset(&self, nid: u32) -> Result<NodeSet, HostError> {
         let (known, allowed) = (self.topology.complete_nodeset(), self.topology.nodeset());
         match index(nid).filter(|&index| known.is_set(index)) {
             Some(index) if allowed.is_set(index) => Ok(NodeSet::from(index)),
@@ -152,6 +193,10 @@ pub fn running_on() -> Option<u32> {
 /// A number as hwloc's sets hold it.
 fn index(number: u32) -> Option<BitmapIndex> {
     BitmapIndex::try_from(usize::try_from(number).ok()?).ok()
+}
+
+fn memory_cause(error: hwlocality::errors::HybridError<MemoryBindingError<NodeSet>>) -> Cause {
+    Cause::of(error, |error| matches!(error, MemoryBindingError::Unsupported))
 }
 
 fn cpu_cause(

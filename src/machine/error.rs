@@ -28,8 +28,8 @@ pub enum MachineError {
         problem: String,
     },
     /// The path names nothing.
-    #[error("{}: no such file; expected machine TOML or hwloc XML, \
-        or write host, @NAME or a synthetic topology", .path.display())]
+    #[error("{}: no such file; expected one that describes a \
+        machine, or write host, @NAME or a synthetic topology", .path.display())]
     NoSuchFile {
         /// The path as given.
         path: PathBuf,
@@ -52,6 +52,46 @@ pub enum MachineError {
         /// What is wrong and what was expected.
         problem: String,
     },
+    /// Two inputs say different things about one machine.
+    #[error(
+        "the inputs contradict each other about {what}: {first}, but {second}; they have to be \
+        of one machine"
+    )]
+    Contradiction {
+        /// What differs.
+        what: String,
+        /// The first place and what it says.
+        first: String,
+        /// The second.
+        second: String,
+    },
+    /// The input leaves out what cannot be guessed.
+    #[error("{input}: {what}; give {flag}")]
+    Missing {
+        /// The input.
+        input: String,
+        /// What is missing.
+        what: String,
+        /// The flag that gives it.
+        flag: String,
+    },
+    /// A log holds several boots, and one of them has to be chosen.
+    #[error("{input} holds {} boots; choose one with --boot N:{}", .boots.len(), listed(.boots))]
+    SeveralBoots {
+        /// The input.
+        input: String,
+        /// One line about each.
+        boots: Vec<String>,
+    },
+    /// This program lacks the library that the input needs.
+    #[error(
+        "{what} needs hwloc, and this program was built without it; build it with its default \
+        features, or give machine TOML, a sysfs tree or another text"
+    )]
+    WithoutHwloc {
+        /// What was asked for.
+        what: String,
+    },
     /// This host could not be described.
     #[error("cannot describe this host: {problem}")]
     Host {
@@ -62,14 +102,24 @@ pub enum MachineError {
 
 impl MachineError {
     /// Whether the argument itself is wrong, rather than what it names.
-    pub fn is_usage(&self) -> bool {
-        matches!(self, Self::UnknownName { .. } | Self::Synthetic { .. })
+    pub const fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownName { .. }
+                | Self::Synthetic { .. }
+                | Self::Missing { .. }
+                | Self::SeveralBoots { .. }
+        )
     }
 
     /// An error in the content of `name`.
     pub(super) fn content(name: &str, line: Option<usize>, problem: impl Into<String>) -> Self {
         Self::Content { name: name.into(), line, problem: problem.into() }
     }
+}
+
+fn listed(boots: &[String]) -> String {
+    boots.iter().zip(1..).map(|(boot, n)| format!("\n  {n}: {boot}")).collect()
 }
 
 fn near(suggestion: &Option<String>) -> String {

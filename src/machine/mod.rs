@@ -3,28 +3,47 @@
 //! [`Machine`] is plain data without I/O. The submodules make one out of an input:
 //! [`host`] (this computer), [`hwloc`] (hwloc XML and synthetic strings), [`mod@file`]
 //! (machine TOML, written by [`to_toml`]), [`library`] (the built-in `@name`s),
-//! [`from_facts`] (captured boots).
+//! [`from_facts`] (captured boots), [`bootlog`], [`numactl`], [`lscpu`], [`iomem`] and
+//! [`sysfs_tree`] (texts and trees that people have, which leave gaps: they make
+//! [`evidence`]).
 //! [`input`] finds out which of them an argument means. [`assume`] places memory of
 //! which only sizes are known, [`check`] holds every front end to the same rules.
 //! [`limits`] says how much of this host may be used.
 //! `kernel` turns a machine into a layout; `host` (the layer) binds and pins.
 
 pub mod assume;
+pub mod bootlog;
+pub mod capture;
 pub mod check;
 pub mod cpulist;
 pub mod error;
+pub mod evidence;
 pub mod facts;
 pub mod file;
 pub mod from_facts;
+#[cfg(feature = "hwloc")]
 pub mod host;
+#[cfg(not(feature = "hwloc"))]
+#[path = "host_none.rs"]
+pub mod host;
+#[cfg(feature = "hwloc")]
+pub mod hwloc;
+#[cfg(not(feature = "hwloc"))]
+#[path = "hwloc_none.rs"]
 pub mod hwloc;
 pub mod input;
+pub mod iomem;
 pub mod library;
 pub mod limits;
+pub mod lscpu;
+pub mod numactl;
+pub mod sniff;
 pub mod synthetic;
 pub mod sysfs;
+pub mod sysfs_tree;
 pub mod text;
 pub mod to_toml;
+pub mod tree;
 pub mod xml;
 mod xml_objects;
 

@@ -4,12 +4,11 @@
 //! [`kernel_release`] the running kernel. All take the root of the file system, so
 //! that tests give them a small tree. [`super::host`] joins this with hwloc.
 
+use super::tree::Files;
 use crate::pfn::{Nid, Pfn, PfnRange, PhysRange, intersect, normalise, total_pages};
 use crate::units::Bytes;
 use crate::warning::Warning;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 
 /// Physical memory by node, and where it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +28,7 @@ type ByNode = BTreeMap<Nid, Vec<PfnRange>>;
 /// Memory blocks and their links to nodes are the base. Zones bound each node, so
 /// that a block of two nodes is cut, and `/proc/iomem` refines both where it shows
 /// addresses. Without blocks (no memory hotplug in the kernel) zones alone serve.
-pub fn memory(root: &Path, page_bytes: u64) -> Option<HostMemory> {
+pub fn memory(root: &(impl Files + ?Sized), page_bytes: u64) -> Option<HostMemory> {
     let zones = zoneinfo(&read(root, "proc/zoneinfo").unwrap_or_default());
     let ram = iomem(&read(root, "proc/iomem").unwrap_or_default(), page_bytes);
     let blocks = blocks(root, page_bytes);
@@ -59,7 +58,7 @@ pub fn memory(root: &Path, page_bytes: u64) -> Option<HostMemory> {
 }
 
 /// The SLIT, rows and columns in ascending order of the nodes that are online.
-pub fn distances(root: &Path) -> Option<(Vec<Nid>, Vec<Vec<u32>>)> {
+pub fn distances(root: &(impl Files + ?Sized)) -> Option<(Vec<Nid>, Vec<Vec<u32>>)> {
     let nids = node_ids(root);
     let row = |nid: &Nid| {
         let text = read(root, &format!("sys/devices/system/node/node{nid}/distance"))?;
@@ -71,56 +70,46 @@ pub fn distances(root: &Path) -> Option<(Vec<Nid>, Vec<Vec<u32>>)> {
 }
 
 /// The ids of the nodes that are online, ascending; empty without NUMA.
-pub fn node_ids(root: &Path) -> Vec<Nid> {
-    numbered(&root.join("sys/devices/system/node"), "node").into_iter().map(Nid).collect()
+pub fn node_ids(root: &(impl Files + ?Sized)) -> Vec<Nid> {
+    root.numbers("sys/devices/system/node", "node").into_iter().map(Nid).collect()
 }
 
 /// The running kernel's release.
-pub fn kernel_release(root: &Path) -> Option<String> {
+pub fn kernel_release(root: &(impl Files + ?Sized)) -> Option<String> {
     let text = read(root, "proc/sys/kernel/osrelease")?;
     Some(text.trim().to_string()).filter(|t| !t.is_empty())
 }
 
 /// The text of a small file under `root`, if it can be read.
-pub(super) fn read(root: &Path, path: &str) -> Option<String> {
-    fs::read(root.join(path)).ok().map(|b| String::from_utf8_lossy(&b).into_owned())
-}
-
-/// The numbers N of the entries `prefixN` of a directory, ascending.
-fn numbered(directory: &Path, prefix: &str) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
-    let mut numbers: Vec<u32> =
-        names.filter_map(|name| name.strip_prefix(prefix)?.parse().ok()).collect();
-    numbers.sort_unstable();
-    numbers
+pub(super) fn read(root: &(impl Files + ?Sized), path: &str) -> Option<String> {
+    root.text(path)
 }
 
 /// The block size in pages, and the pages of all online blocks by node.
-fn blocks(root: &Path, page_bytes: u64) -> Option<(u64, ByNode)> {
-    let memory = root.join("sys/devices/system/memory");
+fn blocks(root: &(impl Files + ?Sized), page_bytes: u64) -> Option<(u64, ByNode)> {
+    let memory = "sys/devices/system/memory";
     let size = read(root, "sys/devices/system/memory/block_size_bytes")?;
     let pages = u64::from_str_radix(size.trim(), 16).ok()?.checked_div(page_bytes)?;
     if pages == 0 {
         return None;
     }
     let online = |block: &u32| {
-        let state = fs::read_to_string(memory.join(format!("memory{block}/state")));
-        state.map_or(true, |state| matches!(state.trim(), "online" | "going-offline"))
+        let state = read(root, &format!("{memory}/memory{block}/state"));
+        state.is_none_or(|state| matches!(state.trim(), "online" | "going-offline"))
     };
     let range = |block: u32| {
         let start = u64::from(block).checked_mul(pages)?;
         Some(PfnRange::new(start, start.checked_add(pages)?))
     };
-    let of = |directory: &Path| {
-        let blocks = numbered(directory, "memory").into_iter().filter(online);
+    let of = |directory: &str| {
+        let blocks = root.numbers(directory, "memory").into_iter().filter(online);
         normalise(blocks.filter_map(range).collect())
     };
-    let node = |nid: &Nid| of(&root.join(format!("sys/devices/system/node/node{nid}")));
+    let node = |nid: &Nid| of(&format!("sys/devices/system/node/node{nid}"));
     let mut by_node: ByNode = node_ids(root).iter().map(|nid| (*nid, node(nid))).collect();
     if by_node.values().all(Vec::is_empty) {
         // A kernel without NUMA links no block to a node.
-        by_node.insert(Nid(0), of(&memory));
+        by_node.insert(Nid(0), of(memory));
     }
     by_node.values().any(|r| !r.is_empty()).then_some((pages, by_node))
 }

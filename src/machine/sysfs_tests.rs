@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::units::MIB;
+use std::fs;
 use tempfile::TempDir;
 
 /// A tree with blocks of 128 MiB: `nodes` lists the blocks of each node.

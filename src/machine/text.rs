@@ -1,6 +1,6 @@
 //! Reading an input file: whole, bounded, and as text.
 //!
-//! [`read`] gives the bytes of a file and [`as_text`] makes text of bytes, from a
+//! [`open`] and [`read_all`] give the bytes of a file and [`as_text`] makes text of bytes, from a
 //! file or from standard input. Both refuse what no front end could read, with
 //! words for people. Used by [`super::input`].
 
@@ -12,8 +12,8 @@ use std::path::Path;
 /// The largest input that is read.
 pub const MAX_INPUT_BYTES: u64 = 64 << 20;
 
-/// Reads a file of at most [`MAX_INPUT_BYTES`].
-pub fn read(path: &Path) -> Result<Vec<u8>, MachineError> {
+/// Opens a file for reading.
+pub fn open(path: &Path) -> Result<fs::File, MachineError> {
     let unreadable =
         |problem: &str| MachineError::Unreadable { path: path.into(), problem: problem.into() };
     let from_io = |error: std::io::Error| match error.kind() {
@@ -23,13 +23,19 @@ pub fn read(path: &Path) -> Result<Vec<u8>, MachineError> {
     };
     let kind = fs::metadata(path).map_err(from_io)?.file_type();
     if kind.is_dir() {
-        return Err(unreadable("is a directory; expected a file with machine TOML or hwloc XML"));
+        return Err(unreadable("is a directory; expected a file"));
     }
+    fs::File::open(path).map_err(from_io)
+}
+
+/// Reads a stream of at most [`MAX_INPUT_BYTES`]. `name` is for errors.
+pub fn read_all(name: &str, stream: impl Read) -> Result<Vec<u8>, MachineError> {
+    let unreadable = |problem: String| MachineError::Unreadable { path: name.into(), problem };
     let mut bytes = Vec::new();
-    let file = fs::File::open(path).map_err(from_io)?;
-    file.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes).map_err(from_io)?;
+    let read = stream.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|e| unreadable(e.to_string()))?;
     if bytes.len() as u64 > MAX_INPUT_BYTES {
-        return Err(unreadable("is larger than 64 MiB, which no machine description is"));
+        return Err(unreadable("is larger than 64 MiB, which no machine description is".into()));
     }
     Ok(bytes)
 }
@@ -45,13 +51,44 @@ pub fn as_text(name: &str, bytes: &[u8]) -> Result<String, MachineError> {
         return wrong("is UTF-16 text; convert it to UTF-8, for example with iconv");
     }
     if bytes.contains(&0) {
-        return wrong("is a binary file; expected text: machine TOML or hwloc XML");
+        return wrong("is a binary file; expected a text that describes a machine");
     }
     let text = String::from_utf8_lossy(bytes).into_owned();
     if text.trim().is_empty() {
-        return wrong("is empty; expected machine TOML or hwloc XML");
+        return wrong("is empty; expected a text that describes a machine");
     }
     Ok(text)
+}
+
+/// A line without the `> ` of mails and the blanks around it.
+pub(super) fn dequoted(line: &str) -> &str {
+    let mut rest = line.trim();
+    while let Some(inner) = rest.strip_prefix('>') {
+        rest = inner.trim_start();
+    }
+    rest
+}
+
+/// A size as other programs print it: `128M`, `15.6G`, `1.00 GiB`, `58458112 kB`.
+/// All units are binary, as in the kernel and in util-linux; without one it is bytes.
+pub fn size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let cut = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at_checked(cut)?;
+    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        "p" | "pb" | "pib" => 50,
+        _ => return None,
+    };
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(1 << shift);
+    }
+    let value = number.parse::<f64>().ok()? * (1u64 << shift) as f64;
+    (value < (1u64 << 63) as f64).then_some(value as u64)
 }
 
 #[cfg(test)]
@@ -71,11 +108,23 @@ mod tests {
     }
 
     #[test]
+    fn sizes_of_other_programs() {
+        assert_eq!(size("128M"), Some(128 << 20));
+        assert_eq!(size(" 1.50 GiB"), Some(3 << 29));
+        assert_eq!(size("58458112 kB"), Some(58_458_112 << 10));
+        assert_eq!(size("0B"), Some(0));
+        assert_eq!(size("7"), Some(7));
+        for wrong in ["", "x", "1.2.3G", "5Q", "99999999999999P"] {
+            assert_eq!(size(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn directories_and_missing_files_are_told_apart() {
         let dir = tempfile::tempdir().unwrap();
-        let error = read(dir.path()).unwrap_err();
+        let error = open(dir.path()).unwrap_err();
         assert!(error.to_string().contains("is a directory"), "{error}");
-        let error = read(&dir.path().join("nothing.xml")).unwrap_err();
+        let error = open(&dir.path().join("nothing.xml")).unwrap_err();
         assert!(matches!(error, MachineError::NoSuchFile { .. }), "{error}");
     }
 
@@ -84,6 +133,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("huge");
         fs::File::create(&path).unwrap().set_len(MAX_INPUT_BYTES + 1).unwrap();
-        assert!(read(&path).unwrap_err().to_string().contains("64 MiB"));
+        let file = open(&path).unwrap();
+        assert!(read_all("huge", file).unwrap_err().to_string().contains("64 MiB"));
     }
 }

@@ -182,7 +182,7 @@ impl CpusOf {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "hwloc"))]
 mod tests {
     use super::super::hwloc::{from_synthetic, from_xml};
     use super::super::{Source, file, library};

@@ -4,6 +4,7 @@
 //! and [`library_table`] the list of built-in machines. Takes
 //! [`crate::machine`]'s types as plain data.
 
+use crate::machine::evidence::Explained;
 use crate::machine::limits::Limits;
 use crate::machine::{Cache, Machine, Node, Source, cpulist, library};
 use crate::pfn::PhysRange;
@@ -225,6 +226,35 @@ fn limits_json(limits: &Limits) -> Value {
     })
 }
 
+/// Every fact with its place for people, with a newline at the end.
+pub fn explained_text(machine: &Machine, explained: &[Explained]) -> String {
+    let mut out = table(&["fact", "value", "from"]);
+    for item in explained {
+        let value: String = item.value.chars().take(100).collect();
+        out.add_row([item.fact.clone(), value, item.at.to_string()]);
+    }
+    let facts = out.to_string();
+    let mut parts = vec![machine.title.clone()];
+    parts.extend((!explained.is_empty()).then_some(facts));
+    parts.push(sources(machine).to_string());
+    let lines = parts.iter().flat_map(|part| part.lines());
+    lines.map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// The same as JSON: `fact`, `value`, `input` and `line`, or null without lines.
+pub fn explained_json(machine: &Machine, explained: &[Explained]) -> Value {
+    let fact = |item: &Explained| {
+        let (input, line) = (&item.at.input, item.at.line);
+        json!({ "fact": item.fact, "value": item.value, "input": input, "line": line })
+    };
+    let assumed = each_source(machine).into_iter().filter(|_| explained.is_empty());
+    let assumed = assumed.map(|(fact, source)| {
+        let value = source.origin.to_string();
+        json!({ "fact": fact, "value": value, "input": source.from, "line": null })
+    });
+    Value::Array(explained.iter().map(fact).chain(assumed).collect())
+}
+
 /// The built-in machines as a table, with a newline at the end.
 pub fn library_table() -> String {
     let mut out = table(&["name", "machine"]);
@@ -294,6 +324,7 @@ mod tests {
         assert_eq!(value["distances"][0][1], 21);
     }
 
+    #[cfg(feature = "hwloc")]
     #[test]
     fn many_nodes_make_no_huge_grid() {
         let machine = load("pack:64 [numa(memory=1GiB)] core:1 pu:1", None).unwrap();

@@ -1,11 +1,12 @@
 //! Turning results into bytes; pure, no printing.
 //!
 //! [`compare`] is the table of a record, [`strategies`] the list of strategies and
-//! stores, [`machine`] a machine and [`layout`] a layout for people and as JSON. `cli`
-//! prints what these return.
+//! stores, [`machine`] a machine and [`layout`] a layout for people and as JSON,
+//! [`init_times`] what logs say. `cli` prints what these return.
 
 pub mod compare;
 pub mod estimate;
+pub mod init_times;
 pub mod layout;
 pub mod machine;
 pub mod strategies;

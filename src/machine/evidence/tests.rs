@@ -1,0 +1,164 @@
+//! Tests of several inputs together, and of what is asked for or assumed.
+
+use super::super::bootlog::BootLog;
+use super::super::{MachineError, bootlog, iomem, lscpu, numactl};
+use super::*;
+use crate::units::{GIB, MIB};
+use crate::warning::Origin;
+use proptest::prelude::*;
+
+const LOG: &str = "Linux version 6.1.0 (x86_64-linux-gnu-gcc) #1\n\
+    Early memory node ranges\n  node   0: [mem 0x0000000000001000-0x000000007fffffff]\n\
+    node   1: [mem 0x0000000080000000-0x00000000ffffffff]\n\
+    smp: Brought up 2 nodes, 4 CPUs\n";
+
+const NUMACTL: &str = "available: 2 nodes (0-1)\nnode 0 cpus: 0 2\nnode 0 size: 2000 MB\n\
+    node 1 cpus: 1 3\nnode 1 size: 2010 MB\nnode distances:\nnode   0   1\n\
+    0:  10  30\n  1:  30  10\n";
+
+fn log(text: &str) -> Evidence {
+    let log = BootLog::read("boot.log", text.as_bytes()).unwrap();
+    bootlog::evidence::evidence("boot.log", &log.boots[0]).unwrap()
+}
+
+fn numa(text: &str) -> Evidence {
+    numactl::parse("numa.txt", text).unwrap()
+}
+
+fn whole(inputs: Vec<Evidence>, answers: &Answers) -> Result<Machine, MachineError> {
+    complete("m", &combine(inputs)?, answers)
+}
+
+fn codes(machine: &Machine) -> Vec<&str> {
+    machine.warnings.iter().map(|w| w.code.as_str()).collect()
+}
+
+// MiB      0      2048   4096
+// node 0   |======|             CPUs 0, 2: the log knows the memory,
+// node 1          |======|      CPUs 1, 3: numactl the CPUs
+#[test]
+fn inputs_fill_each_others_gaps_in_any_order() {
+    let both = [vec![log(LOG), numa(NUMACTL)], vec![numa(NUMACTL), log(LOG)]];
+    for inputs in both {
+        let machine = whole(inputs, &Answers::default()).unwrap();
+        assert_eq!(machine.nodes[1].memory, [PhysRange::new(2 * GIB, 4 * GIB)]);
+        assert_eq!(machine.nodes[1].cpus, [1, 3]);
+        assert_eq!(machine.distance(Nid(0), Nid(1)), 30);
+        assert_eq!(machine.kernel_release.as_deref(), Some("6.1.0"));
+        assert_eq!(codes(&machine), ["no-stamps", "assumed-cores"]);
+        assert_eq!(machine.source.memory_ranges.origin, Origin::Read);
+    }
+    let evidence = combine(vec![log(LOG), numa(NUMACTL)]).unwrap();
+    let places: Vec<String> = evidence.explain().iter().map(|e| e.at.to_string()).collect();
+    assert!(places.contains(&"boot.log:4".into()) && places.contains(&"numa.txt:4".into()));
+}
+
+#[test]
+fn contradictions_show_both_places() {
+    for (wrong, words) in [
+        (NUMACTL.replace("2010", "9010"), ["the memory of node 1", "boot.log:4", "numa.txt:5"]),
+        (NUMACTL.replace("1 3", "1 3 5"), ["the number of CPUs", "boot.log:5", "numa.txt:2"]),
+        (NUMACTL.replace("(0-1)", "(0-2)"), ["nodes 0-1", "boot.log:3", "numa.txt:1"]),
+    ] {
+        let error = whole(vec![log(LOG), numa(&wrong)], &Answers::default()).unwrap_err();
+        let error = error.to_string();
+        assert!(words.iter().all(|w| error.contains(w)), "{error}");
+    }
+    let other = lscpu::parse("cpu.txt", "Architecture: aarch64\nCPU(s): 4\n").unwrap();
+    let error = whole(vec![log(LOG), other], &Answers::default()).unwrap_err().to_string();
+    assert!(error.contains("boot.log:1 says x86_64, but cpu.txt:1 says arm64"), "{error}");
+    let swapped = NUMACTL.replace("cpus: 0 2", "cpus: 1 2").replace("cpus: 1 3", "cpus: 0 3");
+    let error = whole(vec![numa(NUMACTL), numa(&swapped)], &Answers::default()).unwrap_err();
+    assert!(error.to_string().contains("the CPUs of node 0"), "{error}");
+}
+
+#[test]
+fn siblings_come_from_lscpu() {
+    let text = "CPU(s): 4\nThread(s) per core: 2\nNUMA node0 CPU(s): 0,2\nNUMA node1 CPU(s): 1,3\n";
+    let cpu = lscpu::parse("cpu.txt", text).unwrap();
+    let machine = whole(vec![log(LOG), cpu], &Answers::default()).unwrap();
+    assert_eq!((machine.smt(), machine.cpus.len()), (2, 4));
+    assert_eq!(machine.cpus[0].core, machine.cpus[2].core);
+}
+
+// MiB      0    1024   3072       5120
+// iomem    |=====|      |==========|
+// node 0   |=====|      |==|            by share
+// node 1                   |=======|
+#[test]
+fn ranges_without_nodes_are_shared_out() {
+    let tree = format!("00000000-{:x} : System RAM\n", GIB - 1);
+    let tree = tree + &format!("{:x}-{:x} : System RAM\n", 3 * GIB, 5 * GIB - 1);
+    let ram = iomem::parse("iomem", &tree).unwrap();
+    let sizes = NUMACTL.replace("2000", "1400").replace("2010", "1400");
+    let machine = whole(vec![ram, numa(&sizes)], &Answers::default()).unwrap();
+    let memory: Vec<_> = machine.nodes.iter().map(|n| n.memory.clone()).collect();
+    let cut = 3 * GIB + 512 * MIB;
+    assert_eq!(memory[0], [PhysRange::new(0, GIB), PhysRange::new(3 * GIB, cut)]);
+    assert_eq!(memory[1], [PhysRange::new(cut, 5 * GIB)]);
+    assert!(codes(&machine).contains(&"assumed-node-borders"));
+}
+
+#[test]
+fn what_is_missing_is_asked_for_by_name() {
+    let text = "smp: Brought up 2 nodes, 4 CPUs\nnode 0 deferred pages initialised in 4ms\n";
+    let asks = |text: &str, answers: &Answers| {
+        let error = whole(vec![log(text)], answers).unwrap_err();
+        assert!(error.is_usage(), "{error}");
+        error.to_string()
+    };
+    assert!(asks(text, &Answers::default()).contains("--memory-per-node"));
+    let pages = "node 0 initialised, 262144 pages in 4ms\n";
+    assert!(asks(pages, &Answers::default()).contains("--page-size"));
+    let sized = Answers { page_bytes: Some(65_536), ..Answers::default() };
+    let machine = whole(vec![log(pages)], &sized).unwrap();
+    assert_eq!((machine.memory_bytes(), machine.page_bytes), (16 * GIB, 65_536));
+    assert!(codes(&machine).contains(&"assumed-sizes"));
+    let answers = Answers {
+        memory_per_node_bytes: Some(GIB),
+        cpus_per_node: Some(3),
+        cpu_model: Some("Given".into()),
+        arch: Some(Arch::Arm64),
+        ..Answers::default()
+    };
+    let machine = whole(vec![log("node 2 deferred pages initialised in 4ms\n")], &answers).unwrap();
+    assert_eq!((machine.nodes[0].nid, machine.cpus.len(), machine.arch), (Nid(2), 3, Arch::Arm64));
+    assert_eq!(machine.cpu_model.as_deref(), Some("Given"));
+}
+
+#[test]
+fn a_complete_machine_can_be_added_to() {
+    let text = "arch = \"x86_64\"\n[[node]]\nid = 0\nmemory = \"2GiB\"\ncpus = \"0,2\"\n\
+                [[node]]\nid = 1\nmemory = \"2GiB\"\ncpus = \"1,3\"\n";
+    let machine = super::super::file::parse("m.toml", text).unwrap();
+    let whole = whole(vec![Evidence::of_machine(&machine), log(LOG)], &Answers::default()).unwrap();
+    assert_eq!(whole.nodes[0].memory, [PhysRange::new(0x1000, 2 * GIB)]);
+    assert_eq!(whole.kernel_release.as_deref(), Some("6.1.0"));
+}
+
+proptest! {
+    #[test]
+    fn shared_out_memory_is_all_there(
+        sizes in prop::collection::vec(0u64..9000, 1..5),
+        ranges in prop::collection::vec((1u64..40, 1u64..40), 1..6),
+    ) {
+        let mut text = String::new();
+        for (nid, mib) in sizes.iter().enumerate() {
+            text += &format!("node {nid} cpus: {nid}\nnode {nid} size: {mib} MB\n");
+        }
+        let (mut at, mut tree) = (0u64, String::new());
+        for (gap, length) in ranges {
+            at += gap * 64 * MIB;
+            let end = at + length * 64 * MIB;
+            tree += &format!("{at:x}-{:x} : System RAM\n", end - 1);
+            at = end;
+        }
+        let ram = iomem::parse("i", &tree).unwrap();
+        let bytes = total(&ram.ranges.as_ref().unwrap().value);
+        let mut evidence = numa(&text);
+        evidence.ranges = ram.ranges;
+        if let Ok(machine) = complete("m", &evidence, &Answers::default()) {
+            prop_assert_eq!(machine.memory_bytes(), bytes);
+        }
+    }
+}
