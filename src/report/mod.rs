@@ -1,7 +1,8 @@
 //! Turning results into bytes; pure, no printing.
 //!
 //! [`compare`] is the table of a record, [`strategies`] the list of strategies and
-//! stores, [`machine`] a machine for people and as JSON. `cli` prints what these
+//! stores, [`machine`] a machine for people and as JSON; [`estimate`], [`sweep`] and
+//! [`validate`] show predictions, and say so. `cli` prints what these
 //! return.
 
 pub mod compare;
