@@ -3,7 +3,8 @@
 //! A [`Record`] describes itself: its schema, who made it with which arguments, on
 //! which host, for which machine and kernel, and whether it is complete. Numbers are
 //! plain integers in bytes, pages and ns; what is unknown is null, never 0. `study`
-//! fills records, `report` renders them; this module uses nothing above [`crate::stats`].
+//! fills records, `report` renders them; predictions have records of their own in the
+//! submodules; this module uses nothing above [`crate::stats`].
 
 pub mod calibration;
 pub mod estimate;

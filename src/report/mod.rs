@@ -2,7 +2,8 @@
 //!
 //! [`compare`] is the table of a record, [`strategies`] the list of strategies and
 //! stores, [`machine`] a machine and [`layout`] a layout for people and as JSON,
-//! [`init_times`] what logs say. `cli` prints what these return.
+//! [`init_times`] what logs say; [`estimate`], [`sweep`] and [`validate`] show
+//! predictions, and say so. `cli` prints what these return.
 
 pub mod compare;
 pub mod estimate;

@@ -138,15 +138,17 @@ pub fn phases(calibration: &Calibration) -> Result<Vec<CalibratedPhase>, StudyEr
                 && (&r.strategy, &r.phase, r.free) == (&one.strategy, &one.phase, one.free)
         });
         let many = many.filter(|r| usable(r.ns_per_page));
-        let bandwidth_ns =
-            many.map_or(0.0, |r| shared_ns(one.ns_per_page, r.ns_per_page, r.threads));
-        out.push(CalibratedPhase {
-            strategy: one.strategy.clone(),
-            phase,
-            free: one.free,
-            alone_ns: one.ns_per_page,
-            bandwidth_ns,
-        });
+        // The boot CPU works alone in both series: their mean is steadier.
+        let by_nodes = matches!(phase, PhaseName::DeferredZero | PhaseName::DeferredInit);
+        let (alone_ns, bandwidth_ns) = match many {
+            Some(r) if by_nodes => {
+                (one.ns_per_page, shared_ns(one.ns_per_page, r.ns_per_page, r.threads))
+            }
+            Some(r) => (f64::midpoint(one.ns_per_page, r.ns_per_page), 0.0),
+            None => (one.ns_per_page, 0.0),
+        };
+        let strategy = one.strategy.clone();
+        out.push(CalibratedPhase { strategy, phase, free: one.free, alone_ns, bandwidth_ns });
     }
     Ok(out)
 }
