@@ -5,6 +5,8 @@
 //! plain integers in bytes, pages and ns; what is unknown is null, never 0. `study`
 //! fills records, `report` renders them; this module uses nothing above [`crate::stats`].
 
+pub mod lab;
+
 use crate::stats::Summary;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};

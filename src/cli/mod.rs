@@ -8,6 +8,7 @@ mod bar;
 mod compare;
 mod exit;
 mod inputs;
+mod lab;
 mod machine;
 mod output;
 mod strategies;
@@ -29,6 +30,7 @@ const EXAMPLES: &str = "\
 Examples:
   pageinit compare                      measure all strategies on this host
   pageinit compare -m @2n-skylake-768g  the same for a machine you do not have
+  pageinit lab prefetch                 does zeroing fetch for the field writes
   pageinit machine -m list              the built-in machines
   pageinit strategies                   what the strategies stand for
 
@@ -41,6 +43,8 @@ enum Verb {
     Machine(machine::Args),
     /// Run the boot strategies for real, pinned per node, and compare them
     Compare(compare::Args),
+    /// Small real experiments beside the boot: prefetch, clear-huge, mremap, pte-scan
+    Lab(lab::Args),
     /// List the strategies and the stores they can use
     Strategies(strategies::Args),
 }
@@ -51,6 +55,7 @@ pub fn run() -> ExitCode {
     let done = match cli.verb {
         Verb::Machine(args) => machine::run(&args),
         Verb::Compare(args) => compare::run(&args),
+        Verb::Lab(args) => lab::run(&args),
         Verb::Strategies(args) => strategies::run(&args),
     };
     match done {
