@@ -7,7 +7,7 @@ use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
 use crate::host::signal;
 use crate::host::topology::HostTopology;
-use crate::lab::{Lab, LabError, clear_huge, prefetch};
+use crate::lab::{Lab, LabError, clear_huge, mremap, prefetch, pte_scan};
 use crate::machine::{Machine, input};
 use crate::progress::Progress;
 use crate::record::lab::{CacheFacts, LabRecord};
@@ -23,6 +23,8 @@ const EXAMPLES: &str = "\
 Examples:
   pageinit lab prefetch     does zeroing a struct page fetch it for the field writes
   pageinit lab clear-huge   how to clear a huge page: order, chunk, store, map/unmap pair
+  pageinit lab mremap       what moving 1 GiB costs by entries of each level
+  pageinit lab pte-scan     two ways of finding empty page-table entries, and live faults
 docs/lab.md has a page for each: the question, how it is measured, how to read it.
 
 Exit status: 0 ok, 1 failed, 2 usage, 5 wrong data, 6 no resources,
@@ -31,12 +33,22 @@ Exit status: 0 ok, 1 failed, 2 usage, 5 wrong data, 6 no resources,
 const PREFETCH_EXAMPLES: &str = "\
 Examples:
   pageinit lab prefetch
-  pageinit lab prefetch --stores avx2,avx2-nt --threads 1 --runs 11 --json";
+  pageinit lab prefetch --stores unrolled,libc-memset --threads 1 --runs 11 --json";
 
 const CLEAR_HUGE_EXAMPLES: &str = "\
 Examples:
   pageinit lab clear-huge
-  pageinit lab clear-huge --stores rep-stosb,sse2-nt --runs 100 --no-gigantic --json";
+  pageinit lab clear-huge --stores unrolled,libc-memset --runs 100 --no-gigantic --json";
+
+const MREMAP_EXAMPLES: &str = "\
+Examples:
+  pageinit lab mremap
+  pageinit lab mremap --size 256MiB --runs 20 --json";
+
+const PTE_SCAN_EXAMPLES: &str = "\
+Examples:
+  pageinit lab pte-scan
+  pageinit lab pte-scan --size 64MiB --no-settings --json";
 
 /// Arguments of `lab`.
 #[derive(Debug, clap::Args)]
@@ -52,6 +64,10 @@ enum Experiment {
     Prefetch(PrefetchArgs),
     /// How should a huge page be cleared: order, chunk, store, with the map/unmap pair?
     ClearHuge(ClearHugeArgs),
+    /// What does mremap cost by page-table entries, and by entries of higher tables?
+    Mremap(MremapArgs),
+    /// Which way of finding empty page-table entries is faster?
+    PteScan(PteScanArgs),
 }
 
 /// Arguments of every experiment.
@@ -106,6 +122,32 @@ struct ClearHugeArgs {
     common: Common,
 }
 
+#[derive(Debug, clap::Args)]
+#[command(after_help = MREMAP_EXAMPLES)]
+struct MremapArgs {
+    /// Memory to move; from 1GiB on whole entries of the upper directory can move
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    size: Bytes,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = PTE_SCAN_EXAMPLES)]
+struct PteScanArgs {
+    /// Memory whose page tables are swept, as arrays
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    size: Bytes,
+    /// Memory that is really touched in the live part
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    live_size: Bytes,
+    /// Change no setting of this system, not even for a while: no live part
+    #[arg(long)]
+    no_settings: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
 /// Runs one experiment.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.experiment {
@@ -126,6 +168,18 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 settings: !args.no_settings,
             };
             with_lab(&args.common, 48, |lab| clear_huge::run(lab, &options))
+        }
+        Experiment::Mremap(args) => {
+            let options = mremap::Options { size_bytes: args.size.0 };
+            with_lab(&args.common, 10, |lab| mremap::run(lab, &options))
+        }
+        Experiment::PteScan(args) => {
+            let options = pte_scan::Options {
+                size_bytes: args.size.0,
+                live_bytes: args.live_size.0,
+                settings: !args.no_settings,
+            };
+            with_lab(&args.common, 7, |lab| pte_scan::run(lab, &options))
         }
     }
 }

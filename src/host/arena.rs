@@ -247,7 +247,7 @@ fn memory_cause(error: hwlocality::errors::HybridError<MemoryBindingError<NodeSe
 }
 
 /// The size of a base page of this kernel, at least one line.
-fn page_bytes() -> usize {
+pub(super) fn page_bytes() -> usize {
     // SAFETY: only asks for a number.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).unwrap_or(4096).max(LINE_BYTES)

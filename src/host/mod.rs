@@ -16,6 +16,7 @@ pub mod line;
 pub mod node_memory;
 pub mod preempt;
 pub mod region;
+pub mod remap;
 pub mod setting;
 pub mod signal;
 pub mod store;

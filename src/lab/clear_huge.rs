@@ -9,6 +9,8 @@ pub mod cells;
 pub mod order;
 mod touch;
 
+pub(in crate::lab) use touch::not_restored;
+
 use super::{Lab, LabError, Samples, check_multiple, poison_cold, published, zero_advantage};
 use crate::host::line::Line;
 use crate::host::store::{Store, StoreKind};

@@ -125,3 +125,23 @@ fn pairs() -> [Published; 4] {
         one("touch", "without", 18_193.0, 4915.0, 100),
     ]
 }
+
+/// Moving 1 GiB that is aligned to 2 MiB, before and after.
+pub fn moving() -> Vec<Published> {
+    let of = ("moves", "arm64, 1 GiB", "linux-mm, October 2020, K. Singh");
+    let one = |level: &str, ns: f64| {
+        let factors = factors([("size_bytes", (1 << 30).into()), ("used", Factor::from(level))]);
+        figure(of, factors, (ns, None, Some(10)))
+    };
+    vec![one("pte", 9_100_885.0), one("pmd", 1_134_313.0)]
+}
+
+/// The loop over 1 GiB before and after the patch, three runs each.
+pub fn scanning() -> Vec<Published> {
+    let of = ("live", "arm64, 1 GiB", "linux-mm, September 2024, D. Jain, R. Roberts, B. Song");
+    let one = |algorithm: &str, ms: f64| {
+        let factors = factors([("algorithm", Factor::from(algorithm))]);
+        figure(of, factors, (ms * MS, None, Some(3)))
+    };
+    vec![one("every-range", 70.0), one("first-set", 74.0)]
+}

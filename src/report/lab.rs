@@ -5,7 +5,9 @@
 //! nothing that the record does not hold.
 
 mod clear_huge;
+mod mremap;
 mod prefetch;
+mod pte_scan;
 
 use crate::record::lab::{LabPoint, LabRecord, Published};
 use crate::units::{three_digits, time};
@@ -22,6 +24,8 @@ pub fn text(record: &LabRecord) -> String {
     out.push_str(&match experiment(record) {
         "prefetch" => prefetch::tables(record),
         "clear-huge" => clear_huge::tables(record),
+        "mremap" => mremap::tables(record),
+        "pte-scan" => pte_scan::tables(record),
         _ => String::new(),
     });
     out.push_str(&findings(record));
