@@ -36,7 +36,7 @@ impl Region {
     /// # Errors
     /// [`HostError::Map`] when the kernel gives no address range.
     pub fn map(bytes: usize, huge: HugePages) -> Result<Self, HostError> {
-        let whole = bytes.checked_add(2 * ALIGN_BYTES).unwrap_or(usize::MAX);
+        let whole = bytes.saturating_add(2 * ALIGN_BYTES);
         let failed = |source| HostError::Map { bytes, source };
         let map = MmapOptions::new().len(whole).no_reserve_swap().map_anon().map_err(failed)?;
         let start = map.as_ptr().addr().next_multiple_of(ALIGN_BYTES) - map.as_ptr().addr();

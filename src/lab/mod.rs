@@ -183,7 +183,7 @@ impl Lab<'_> {
         &self,
         mut sample: impl FnMut() -> Result<(u64, u64), E>,
     ) -> Result<u64, E> {
-        const ATTEMPTS: u32 = 4;
+        const ATTEMPTS: u32 = 3;
         let mut least = (u64::MAX, u64::MAX);
         for _ in 0..ATTEMPTS {
             let (ns, switches) = sample()?;
@@ -394,7 +394,7 @@ mod tests {
                 lab.undisturbed(|| left.next().copied().ok_or(())).unwrap()
             };
             assert_eq!(of(&[(9, 1), (5, 0)]), 5);
-            assert_eq!(of(&[(9, 3), (5, 2), (7, 1), (6, 1)]), 6);
+            assert_eq!(of(&[(5, 2), (7, 1), (6, 1)]), 6);
         });
     }
 

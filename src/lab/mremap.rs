@@ -7,6 +7,7 @@
 pub mod entries;
 
 use super::{Lab, LabError, Samples, published};
+use crate::host::preempt;
 use crate::host::remap::{Movable, PUD_BYTES};
 use crate::record::lab::{Factors, Finding, LabPoint, LabRecord, factors};
 use crate::stats::{median, paired_ratios, summarise};
@@ -129,7 +130,7 @@ fn measure(lab: &Lab<'_>, cases: &[Case]) -> Result<Samples, LabError> {
         let case = &cases[at];
         let same = |m: &&mut (u64, bool, Movable)| (m.0, m.1) == (case.bytes, case.touched);
         match memories.iter_mut().find(same) {
-            Some((_, _, memory)) => move_and_back(lab, case, memory),
+            Some((_, _, memory)) => lab.undisturbed(|| move_and_back(lab, case, memory)),
             None => Ok(0),
         }
     })
@@ -147,9 +148,11 @@ fn fault_in(lab: &Lab<'_>, memory: &mut Movable) -> Result<(), LabError> {
 }
 
 /// Moves to the case's second place, timed, compares the contents, and moves back.
-fn move_and_back(lab: &Lab<'_>, case: &Case, memory: &mut Movable) -> Result<u64, LabError> {
+fn move_and_back(lab: &Lab<'_>, case: &Case, memory: &mut Movable) -> Result<(u64, u64), LabError> {
     let [home, there] = case.places().map(|place| usize::try_from(place).unwrap_or(usize::MAX));
+    let before = preempt::switches();
     let ns = memory.move_to(there, lab.clock)?;
+    let switches = preempt::switches().saturating_sub(before);
     if case.touched
         && let Some(page) = memory.first_wrong_page(lab.seed)
     {
@@ -158,7 +161,7 @@ fn move_and_back(lab: &Lab<'_>, case: &Case, memory: &mut Movable) -> Result<u64
         return Err(LabError::WrongData { what, found });
     }
     memory.move_to(home, lab.clock)?;
-    Ok(ns)
+    Ok((ns, switches))
 }
 
 fn draw(record: &mut LabRecord, lab: &Lab<'_>, cases: &[Case], samples: &Samples, size_bytes: u64) {
@@ -201,10 +204,10 @@ fn used(cases: &[Case], samples: &Samples, case: &Case) -> Option<Level> {
 /// The level that fits a time net of the system call. An entry of a middle directory
 /// stands for 512 below it and costs more than one of them, so less than a third of the
 /// time means a higher level, and less than a three-hundredth the highest; no level is
-/// used that the alignment does not admit. `None` where the call itself costs as much as
-/// the entries.
+/// used that the alignment does not admit. `None` where the call costs so much that
+/// the difference says little.
 fn level_of(this_ns: f64, by_ptes_ns: f64, call_ns: f64, admitted: Level) -> Option<Level> {
-    if by_ptes_ns < 2.0 * call_ns {
+    if by_ptes_ns < 8.0 * call_ns {
         return None;
     }
     let level = match this_ns / by_ptes_ns {
@@ -296,7 +299,7 @@ mod tests {
         // A kernel without move_pmd.
         assert_eq!(level(2.9e6, 3e6, Level::Pud), Some(Level::Pte));
         // Too small to tell.
-        assert_eq!(level_of(900.0, 1_500.0, 1_000.0, Level::Pmd), None);
+        assert_eq!(level_of(7_400.0, 14_500.0, 6_400.0, Level::Pmd), None);
     }
 
     #[test]

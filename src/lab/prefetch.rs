@@ -46,6 +46,8 @@ pub const DISTANCES: [Distance; 5] = [
     Distance { name: "whole", pages: usize::MAX },
 ];
 
+/// Runs below which an interval says nothing.
+const FEWEST_RUNS: usize = 3;
 /// Without `--runs`, no round begins later than this.
 const LIMIT_S: u64 = 35;
 
@@ -63,6 +65,12 @@ impl Case {
     /// after it, it waits for each line to reach memory, and differences mean nothing.
     fn is_mostly_fences(&self) -> bool {
         self.prepare.kind() == "non-temporal" && self.distance.pages < DISTANCES[2].pages
+    }
+
+    /// How many of `lines` it works on: what waits for memory is a hundred times as
+    /// slow, and a part of it says as much.
+    fn lines(&self, lines: usize) -> usize {
+        if self.is_mostly_fences() { lines.div_ceil(16) } else { lines }
     }
 }
 
@@ -139,8 +147,11 @@ fn cases_of(prepare: Prepare, threads: usize) -> Vec<Case> {
     let mut out = Vec::new();
     for &distance in distances {
         for then in [Then::Nothing, Then::Fields, Then::FieldsAndFree] {
-            if prepare != Prepare::Nothing || then != Then::Nothing {
-                out.push(Case { prepare, distance, then, threads });
+            let case = Case { prepare, distance, then, threads };
+            // Differences from these would mean nothing.
+            let alone = prepare == Prepare::Nothing && then == Then::Nothing;
+            if !alone && (!case.is_mostly_fences() || then == Then::Fields) {
+                out.push(case);
             }
         }
     }
@@ -170,6 +181,7 @@ fn run_one(
     lines: &mut [Line],
     case: &Case,
 ) -> Result<(u64, u64), LabError> {
+    let lines = lines.get_mut(..case.lines(lines.len())).unwrap_or_default();
     poison_cold(lines);
     let share = share_lines(lines.len(), case.threads);
     let mut first = 0;
@@ -223,8 +235,8 @@ fn factors_of(case: &Case, lines: usize) -> Factors {
 
 fn draw(record: &mut LabRecord, lab: &Lab<'_>, cases: &[Case], samples: &Samples, lines: usize) {
     for (case, samples) in cases.iter().zip(&samples.of_case) {
-        let per = ("struct-page", lines as u64);
-        let factors = factors_of(case, lines);
+        let per = ("struct-page", case.lines(lines) as u64);
+        let factors = factors_of(case, case.lines(lines));
         record.points.extend(LabPoint::measured("passes", factors, per, samples, lab.seed));
     }
     let drawn = Drawn { cases, samples, lines, seed: lab.seed };
@@ -271,7 +283,8 @@ impl Drawn<'_> {
 
     fn derived(&self) -> Vec<Derived> {
         let mut out = Vec::new();
-        for case in self.cases.iter().filter(|case| case.then == Then::Fields) {
+        let apart = |case: &&Case| case.then == Then::Fields && !case.is_mostly_fences();
+        for case in self.cases.iter().filter(apart) {
             let of = |then| self.of(Case { then, ..*case });
             let mut factors = factors_of(case, self.lines);
             factors.remove("then");
@@ -281,8 +294,6 @@ impl Drawn<'_> {
             add("free_ns", &self.minus(of(Then::FieldsAndFree), of(Then::Fields)));
             if case.prepare != Prepare::Nothing {
                 add("adds_ns", &self.minus(of(Then::Fields), self.cold(case.threads)));
-            }
-            if case.prepare != Prepare::Nothing && !case.is_mostly_fences() {
                 add("second_touch_ns", &self.minus(of(Then::Fields), of(Then::Nothing)));
                 add("paid_share", &self.paid(case.prepare, case.distance, case.threads));
             }
@@ -298,6 +309,7 @@ impl Drawn<'_> {
         }
         let share = summarise(&paid, self.seed);
         let (code, says) = match share.ci95 {
+            _ if paid.len() < FEWEST_RUNS => ("unclear", "cannot be judged from so few runs"),
             [low, _] if low >= 0.5 => ("prefetches", "acts as a prefetch on this processor"),
             [_, high] if high < 0.25 => ("no-prefetch", "does not act as a prefetch here"),
             _ => ("partly", "pays for a part of the field writes, or the figures are too noisy"),

@@ -9,12 +9,13 @@ pub mod patterns;
 pub mod scan;
 
 use super::{Lab, LabError, Samples, check_multiple, published};
+use crate::host::preempt;
 use crate::record::lab::{Derived, Factors, Finding, LabPoint, LabRecord, factors};
 use crate::stats::{Rng, paired_ratios, summarise};
 use crate::units::MIB;
 use patterns::{PATTERNS, Pattern, fill};
 use scan::{Algorithm, Counted, Orders, TABLE_PTES, counted_sweep, orders_to, sweep};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Tables that single faults fall into: enough for every pattern to be met in many
 /// forms, few enough to stay in the caches as hot tables do.
@@ -109,7 +110,7 @@ fn faults(lab: &Lab<'_>, record: &mut LabRecord) -> Result<bool, LabError> {
     }
     let samples = lab.rounds("faults", (cases.len(), lab.runs, LIMIT_S), |at| {
         let (tables, places) = inputs(&cases[at]);
-        Ok::<_, LabError>(timed_faults(lab, &cases[at], tables, places))
+        lab.undisturbed(|| Ok::<_, LabError>(timed_faults(lab, &cases[at], tables, places)))
     })?;
     for (case, times) in cases.iter().zip(&samples.of_case) {
         let (tables, places) = inputs(case);
@@ -127,9 +128,8 @@ fn faults(lab: &Lab<'_>, record: &mut LabRecord) -> Result<bool, LabError> {
 
 /// Random empty entries of the tables; none where all are set.
 fn places(tables: &[AtomicU64], seed: u64) -> Vec<usize> {
-    let empty: Vec<usize> = (0..tables.len())
-        .filter(|at| tables[*at].load(std::sync::atomic::Ordering::Relaxed) == 0)
-        .collect();
+    let empty: Vec<usize> =
+        (0..tables.len()).filter(|at| tables[*at].load(Ordering::Relaxed) == 0).collect();
     let mut rng = Rng::new(seed);
     let count = if empty.is_empty() { 0 } else { FAULTS };
     (0..count).filter_map(|_| empty.get(rng.below(empty.len())).copied()).collect()
@@ -141,8 +141,9 @@ fn table_of(tables: &[AtomicU64], at: usize) -> (&[AtomicU64], usize) {
     (tables.get(start..start + TABLE_PTES).unwrap_or_default(), at % TABLE_PTES)
 }
 
-fn timed_faults(lab: &Lab<'_>, case: &Case, tables: &[AtomicU64], places: &[usize]) -> u64 {
+fn timed_faults(lab: &Lab<'_>, case: &Case, tables: &[AtomicU64], places: &[usize]) -> (u64, u64) {
     let mut sum = 0;
+    let before = preempt::switches();
     let began = lab.clock.now_ns();
     for &at in places {
         let (table, index) = table_of(tables, at);
@@ -150,7 +151,7 @@ fn timed_faults(lab: &Lab<'_>, case: &Case, tables: &[AtomicU64], places: &[usiz
     }
     let ns = lab.clock.now_ns().saturating_sub(began);
     std::hint::black_box(sum);
-    ns
+    (ns, preempt::switches().saturating_sub(before))
 }
 
 fn reads_of(case: &Case, tables: &[AtomicU64], at: usize) -> u64 {
@@ -180,20 +181,12 @@ fn sweeps(lab: &Lab<'_>, options: &Options, record: &mut LabRecord) -> Result<bo
     let tables = usize::try_from(options.size_bytes / (2 * MIB)).unwrap_or(usize::MAX);
     let mut chosen: Vec<Option<[u64; 10]>> = vec![None; cases.len()];
     let samples = lab.rounds("sweeps", (cases.len(), lab.runs, LIMIT_S), |at| {
-        let case = &cases[at];
-        let ptes = fill(case.pattern, tables, lab.seed);
-        let began = lab.clock.now_ns();
-        let faults = sweep(&ptes, case.orders(), case.algorithm);
-        let ns = lab.clock.now_ns().saturating_sub(began);
-        let all_set = ptes.iter().all(|p| p.load(std::sync::atomic::Ordering::Relaxed) != 0);
-        chosen[at] = Some(faults);
-        // The other algorithm's case stands beside this one.
         let other = chosen.get(at ^ 1).copied().flatten();
-        if !all_set || other.is_some_and(|other| other != faults) {
-            let found = format!("faults by order {faults:?}, by the other algorithm {other:?}");
-            return Err(LabError::WrongData { what: case.pattern.name(), found });
-        }
-        Ok(ns)
+        lab.undisturbed(|| {
+            let (time, faults) = timed_sweep(lab, &cases[at], tables, other)?;
+            chosen[at] = Some(faults);
+            Ok::<_, LabError>(time)
+        })
     })?;
     for (case, times) in cases.iter().zip(&samples.of_case) {
         let per = ("page", (tables * TABLE_PTES) as u64);
@@ -209,6 +202,28 @@ fn sweeps(lab: &Lab<'_>, options: &Options, record: &mut LabRecord) -> Result<bo
     record.derived.extend(ratios("sweep_ratio", &cases, &samples, lab.seed));
     record.findings.extend(verdict(record, lab.seed));
     Ok(samples.complete)
+}
+
+/// One sweep: its time with how often it was disturbed, and its faults by order, which
+/// must be those of the other algorithm and leave every entry set.
+fn timed_sweep(
+    lab: &Lab<'_>,
+    case: &Case,
+    tables: usize,
+    other: Option<[u64; 10]>,
+) -> Result<((u64, u64), [u64; 10]), LabError> {
+    let ptes = fill(case.pattern, tables, lab.seed);
+    let before = preempt::switches();
+    let began = lab.clock.now_ns();
+    let faults = sweep(&ptes, case.orders(), case.algorithm);
+    let ns = lab.clock.now_ns().saturating_sub(began);
+    let switches = preempt::switches().saturating_sub(before);
+    let all_set = ptes.iter().all(|pte| pte.load(Ordering::Relaxed) != 0);
+    if !all_set || other.is_some_and(|other| other != faults) {
+        let found = format!("faults by order {faults:?}, by the other algorithm {other:?}");
+        return Err(LabError::WrongData { what: case.pattern.name(), found });
+    }
+    Ok(((ns, switches), faults))
 }
 
 /// Remembering the first set entry against scanning every range, run by run.

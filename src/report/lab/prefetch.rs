@@ -44,6 +44,7 @@ fn of_threads(record: &LabRecord, threads: u64) -> String {
             .iter()
             .filter(|p| p.has("prepare", prepare) && p.has("then", "fields"))
             .collect();
+        let first_free = of.iter().find(|p| derived(record, p, "free_ns").is_some());
         let kind = of.first().map_or("", |p| p.name("kind"));
         let mut row = vec![prepare.to_owned(), kind.to_owned()];
         for (at, distance) in distances.iter().enumerate() {
@@ -51,7 +52,7 @@ fn of_threads(record: &LabRecord, threads: u64) -> String {
             let alone = (at == 0).then(|| of.first()).flatten();
             row.push(here.or(alone).map_or_else(|| "-".into(), |p| cell(record, p)));
         }
-        row.push(of.first().map_or_else(|| "-".into(), |p| free(record, p)));
+        row.push(first_free.map_or_else(|| "-".into(), |p| free(record, p)));
         rows.add_row(row);
     }
     out.push_str(&aligned(rows, 2));
