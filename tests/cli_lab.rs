@@ -102,3 +102,34 @@ fn more_memory_than_there_is_is_no_resource() {
         run(&[&["lab"], &args[..]].concat()).fails(6, &["free", &format!("smaller {flag}")]);
     }
 }
+
+/// A setting is changed by a run that may, and put back even when it is killed. Only
+/// where a test may do that: as root, and with `PAGEINIT_TEST_SETTINGS` set.
+#[test]
+fn settings_are_put_back_when_the_live_part_is_killed() {
+    const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
+    let read =
+        |size: &str| std::fs::read_to_string(format!("{FOLDER}/hugepages-{size}kB/enabled")).ok();
+    let allowed = std::env::var_os("PAGEINIT_TEST_SETTINGS").is_some();
+    let Some(before) = read("64").filter(|_| allowed) else {
+        return eprintln!("notice: settings of this system may not be changed; not tested");
+    };
+    let args = ["lab", "pte-scan", "--size", "2MiB", "--live-size", "1GiB", "--runs", "40"];
+    let mut child = cli::pageinit()
+        .args(args)
+        .args(["--seed", "1"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let wait = |wanted: &dyn Fn() -> bool| {
+        (0..3000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            wanted()
+        })
+    };
+    let changed = wait(&|| read("64").is_some_and(|now| now != before));
+    child.kill().expect("a child can be killed");
+    child.wait().expect("a child ends");
+    assert!(changed, "the live part was not reached");
+    assert!(wait(&|| read("64").as_ref() == Some(&before)), "the setting was not put back");
+}

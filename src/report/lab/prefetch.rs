@@ -1,7 +1,7 @@
 //! The tables and the picture of `lab prefetch`.
 
 use super::{aligned, bar, distinct, number, origin, table};
-use crate::record::lab::{CacheFacts, Derived, LabPoint, LabRecord};
+use crate::record::lab::{CacheFacts, Derived, Factor, LabPoint, LabRecord};
 use crate::units::{Bytes, grouped};
 use std::fmt::Write;
 
@@ -19,7 +19,13 @@ pub(super) fn tables(record: &LabRecord) -> String {
     for threads in threads {
         out.push_str(&of_threads(record, threads));
     }
-    out.push_str(&picture(record));
+    let kernel = match record.settings.get("kernel_store") {
+        Some(Factor::Name(name)) => name.as_str(),
+        _ => "",
+    };
+    for store in distinct([kernel, "unrolled"].into_iter()) {
+        out.push_str(&picture(record, store));
+    }
     out.push_str(&published(record));
     out
 }
@@ -81,11 +87,9 @@ fn free(record: &LabRecord, point: &LabPoint) -> String {
 }
 
 /// What the field writes cost after zeroing ahead, with the caches where they end.
-fn picture(record: &LabRecord) -> String {
-    let store = record.settings.get("kernel_store").cloned();
-    let of = |p: &&LabPoint| {
-        p.factors.get("prepare") == store.as_ref() && p.has("threads", 1) && p.has("then", "fields")
-    };
+fn picture(record: &LabRecord, store: &str) -> String {
+    let of =
+        |p: &&LabPoint| p.has("prepare", store) && p.has("threads", 1) && p.has("then", "fields");
     let rows: Vec<(u64, &str, f64)> = record
         .points
         .iter()
@@ -97,9 +101,8 @@ fn picture(record: &LabRecord) -> String {
         .collect();
     let Some((_, _, name)) = rows.first().map(|r| (r.0, r.1, r.2)) else { return String::new() };
     let largest = rows.iter().map(|row| row.2).fold(name, f64::max);
-    let mut out = String::from(
-        "\nField writes after zeroing with the kernel's store, ns per struct page, by how far \
-         it runs ahead\n",
+    let mut out = format!(
+        "\nField writes after zeroing with {store}, ns per struct page, by how far it runs ahead\n"
     );
     let mut caches: Vec<&CacheFacts> = record.caches.iter().collect();
     caches.sort_by_key(|cache| cache.bytes);
@@ -120,7 +123,7 @@ fn published(record: &LabRecord) -> String {
             let _ = writeln!(out, "\n{}:", origin(figure));
         }
         let zeroed = match figure.factors.get("zeroed") {
-            Some(crate::record::lab::Factor::Name(name)) => name.as_str(),
+            Some(Factor::Name(name)) => name.as_str(),
             _ => "",
         };
         let _ = writeln!(
