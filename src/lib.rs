@@ -11,6 +11,7 @@ pub mod cli;
 pub mod exec;
 pub mod host;
 pub mod kernel;
+pub mod lab;
 pub mod machine;
 pub mod model;
 pub mod nearest;

@@ -11,6 +11,8 @@ pub mod estimate;
 pub mod sweep;
 pub mod validate;
 
+pub mod lab;
+
 use crate::stats::Summary;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};

@@ -54,6 +54,17 @@ pub fn summarise(samples: &[f64], seed: u64) -> Summary {
     Summary { median: center, ci95: [at(0.025), at(0.975)] }
 }
 
+/// Mean and sample standard deviation; no deviation for fewer than two samples.
+pub fn mean_sd(samples: &[f64]) -> (f64, Option<f64>) {
+    let count = samples.len() as f64;
+    if samples.is_empty() {
+        return (0.0, None);
+    }
+    let mean = samples.iter().sum::<f64>() / count;
+    let squares: f64 = samples.iter().map(|s| (s - mean) * (s - mean)).sum();
+    (mean, (samples.len() > 1).then(|| (squares / (count - 1.0)).sqrt()))
+}
+
 /// The ratios `time ÷ baseline` of runs that belong together, pair by pair.
 ///
 /// Pairs beyond the shorter list and pairs with a baseline of 0 are left out.

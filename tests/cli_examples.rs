@@ -5,7 +5,23 @@ mod cli;
 use cli::{Ran, run};
 use std::collections::BTreeSet;
 
-const VERBS: [&[&str]; 5] = [&[], &["machine"], &["layout"], &["compare"], &["strategies"]];
+const VERBS: [&[&str]; 15] = [
+    &[],
+    &["machine"],
+    &["layout"],
+    &["capture"],
+    &["compare"],
+    &["calibrate"],
+    &["estimate"],
+    &["sweep"],
+    &["validate"],
+    &["strategies"],
+    &["lab"],
+    &["lab", "prefetch"],
+    &["lab", "clear-huge"],
+    &["lab", "mremap"],
+    &["lab", "pte-scan"],
+];
 
 /// The commands below "Examples:", without `pageinit` and without what explains them.
 fn examples_of(help: &str) -> Vec<String> {
@@ -55,6 +71,22 @@ fn set(args: &mut Vec<String>, flag: &str, value: &str) {
     }
 }
 
+/// Makes an experiment short, and keeps it from changing settings of this system.
+fn shorten(args: &mut Vec<String>) {
+    set(args, "--runs", "2");
+    let (sizes, flags): (&[&str], &[&str]) = match args[1].as_str() {
+        "prefetch" => (&["--buffer"], &[]),
+        "clear-huge" => (&["--buffer", "--touch"], &["--no-gigantic", "--no-settings"]),
+        "mremap" => (&["--size"], &[]),
+        _ => (&["--size", "--live-size"], &["--no-settings"]),
+    };
+    sizes.iter().for_each(|flag| set(args, flag, "2MiB"));
+    for flag in flags.iter().filter(|flag| !args.contains(&(**flag).to_owned())).collect::<Vec<_>>()
+    {
+        args.push((*flag).to_owned());
+    }
+}
+
 /// Runs an example, a comparison on less memory and in fewer rounds than printed.
 #[track_caller]
 fn works(line: &str) {
@@ -62,6 +94,9 @@ fn works(line: &str) {
     if args[0] == "compare" {
         set(&mut args, "--runs", "2");
         set(&mut args, "--buffer", "16MiB");
+    }
+    if args[0] == "lab" {
+        shorten(&mut args);
     }
     let ran: Ran = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
     let lacks_store = ran.status == Some(7) && ran.stderr.contains("which this CPU lacks");
@@ -85,10 +120,14 @@ fn examples_of_every_help_text_run() {
 }
 
 #[test]
-fn examples_of_the_readme_run() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
-    let Ok(text) = std::fs::read_to_string(path) else { return };
-    console_lines(&text).iter().for_each(|line| works(line));
+fn examples_of_the_readme_and_of_the_pages_of_the_lab_run() {
+    let mut all = BTreeSet::new();
+    for name in ["README.md", "docs/lab.md"] {
+        let path = format!("{}/{name}", env!("CARGO_MANIFEST_DIR"));
+        let Ok(text) = std::fs::read_to_string(path) else { continue };
+        all.extend(console_lines(&text));
+    }
+    all.iter().for_each(|line| works(line));
 }
 
 #[test]
@@ -99,6 +138,10 @@ fn every_verb_of_the_help_text_is_tested() {
     let verbs = verbs.filter_map(|line| line.split_whitespace().next()).filter(|v| *v != "help");
     for verb in verbs {
         assert!(VERBS.iter().any(|known| known == &[verb]), "add {verb} to VERBS");
+    }
+    let help = run(&["lab", "--help"]).ok().stdout;
+    for verb in ["prefetch", "clear-huge", "mremap", "pte-scan"] {
+        assert!(help.contains(&format!("pageinit lab {verb}")), "{verb} has no example:\n{help}");
     }
 }
 

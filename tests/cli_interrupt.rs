@@ -4,6 +4,7 @@ mod cli;
 
 use cli::{Ran, pageinit};
 use pageinit::record::Record;
+use pageinit::record::lab::LabRecord;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::process::{Child, Command, Output, Stdio};
@@ -127,4 +128,27 @@ fn people_get_the_table_of_what_was_done() {
     let ran = running.end().ends_with(130);
     let said = ["INCOMPLETE", "Nothing was measured"];
     assert!(said.iter().any(|text| ran.stdout.contains(text)), "{ran:?}");
+}
+
+#[test]
+fn every_experiment_leaves_an_incomplete_record() {
+    let experiments: [&[&str]; 4] = [
+        &["prefetch", "--buffer", "4MiB"],
+        &["clear-huge", "--buffer", "4MiB", "--no-gigantic", "--no-settings"],
+        &["mremap", "--size", "64MiB"],
+        &["pte-scan", "--size", "64MiB", "--no-settings"],
+    ];
+    for experiment in experiments {
+        for delay_ms in [0, 40, 400] {
+            let endless = ["--runs", "100000", "--json"];
+            let running = Running::start(&[&["lab"], experiment, &endless].concat());
+            thread::sleep(Duration::from_millis(delay_ms));
+            running.interrupt();
+            let ran = running.end().ends_with(130);
+            assert_eq!(ran.stderr, "", "{:?}", ran.args);
+            let record: LabRecord = serde_json::from_str(&ran.stdout).expect("one valid record");
+            assert!(!record.complete);
+            assert!(record.points.iter().all(|p| !p.samples_ns.is_empty()));
+        }
+    }
 }

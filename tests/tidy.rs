@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: [&[&str]; 9] = [
     &["main"],
     &["cli"],
-    &["report", "study"],
+    &["report", "study", "lab"],
     &["exec", "model"],
     &["plan"],
     &["kernel"],
@@ -20,9 +20,11 @@ const LAYERS: [&[&str]; 9] = [
 ];
 
 /// What a layer may not use although it stands below.
-const FORBIDDEN: [(&str, &[&str]); 3] = [
+const FORBIDDEN: [(&str, &[&str]); 4] = [
     // Pure rendering: no layer that touches the host, and no plans.
     ("report", &["exec", "model", "plan", "host"]),
+    // Small experiments beside the boot: the host, figures and records suffice.
+    ("lab", &["exec", "model", "plan", "kernel", "machine"]),
     // One answer per question: what is printed comes from records.
     ("plan", &["host"]),
     // Predictions are the same wherever they are made.
@@ -117,6 +119,7 @@ fn the_layer_rule_knows_up_from_down() {
     assert!(allowed("exec", "host") && !allowed("host", "plan"));
     assert!(!allowed("exec", "model") && !allowed("model", "exec") && !allowed("model", "host"));
     assert!(!allowed("report", "exec") && !allowed("kernel", "plan"));
+    assert!(allowed("lab", "host") && !allowed("lab", "exec") && !allowed("report", "lab"));
     assert_eq!(used_layers("use crate::{host, plan};"), [] as [String; 0]);
     assert_eq!(used_layers("use crate::host::line::Line;"), ["host"]);
 }

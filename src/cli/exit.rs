@@ -7,6 +7,7 @@ use crate::host::HostError;
 use crate::host::budget::BudgetError;
 use crate::host::store::StoreError;
 use crate::kernel::layout::LayoutError;
+use crate::lab::LabError;
 use crate::machine::MachineError;
 use crate::study::StudyError;
 use crate::study::published::FiguresError;
@@ -108,6 +109,22 @@ impl From<StudyError> for Failure {
             StudyError::Exec(error) => exec_code(error),
             StudyError::Layout(_) => FAILED,
             StudyError::Machine(error) => machine_code(error),
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let code = match &error {
+            LabError::Usage(_) | LabError::Store(StoreError::Unknown { .. }) => USAGE,
+            LabError::Store(StoreError::Missing { .. }) | LabError::NotSupported(_) => {
+                NOT_SUPPORTED
+            }
+            LabError::NoMemory { .. } => NO_RESOURCES,
+            LabError::WrongData { .. } => WRONG_DATA,
+            LabError::Host(error) => host_code(error),
+            LabError::Budget(_) => FAILED,
         };
         Self::new(code, error.to_string())
     }

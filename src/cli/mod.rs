@@ -12,6 +12,7 @@ mod estimate;
 mod exit;
 mod inputs;
 mod kernel_args;
+mod lab;
 mod layout;
 mod machine;
 mod output;
@@ -38,6 +39,7 @@ Examples:
   pageinit compare -m @2n-skylake-768g  the same for a machine you do not have
   pageinit layout --kernel 6.12         what Linux 6.12 places where on this host
   pageinit estimate -m @16n-hp-12t      predict it instead
+  pageinit lab prefetch                 does zeroing fetch for the field writes
   pageinit machine -m list              the built-in machines
   dmesg | pageinit machine -m -         the machine of a boot log
   pageinit strategies                   what the strategies stand for
@@ -63,6 +65,8 @@ enum Verb {
     Sweep(sweep::Args),
     /// Hold the model's predictions against published figures
     Validate(validate::Args),
+    /// Small real experiments beside the boot: prefetch, clear-huge, mremap, pte-scan
+    Lab(lab::Args),
     /// List the strategies and the stores they can use
     Strategies(strategies::Args),
 }
@@ -79,6 +83,7 @@ pub fn run() -> ExitCode {
         Verb::Estimate(args) => estimate::run(&args),
         Verb::Sweep(args) => sweep::run(&args),
         Verb::Validate(args) => validate::run(&args),
+        Verb::Lab(args) => lab::run(&args),
         Verb::Strategies(args) => strategies::run(&args),
     };
     match done {

@@ -120,6 +120,14 @@ pub enum HostError {
     /// Asking where memory is failed for another reason.
     #[error("asking where memory is failed: {0}")]
     Locate(#[source] Box<dyn Error + Send + Sync>),
+    /// The kernel refused to move memory.
+    #[error("mremap of {bytes} bytes failed: {source}")]
+    Move {
+        /// The bytes to move.
+        bytes: usize,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -11,10 +11,16 @@ pub mod arena;
 pub mod budget;
 pub mod clock;
 pub mod error;
+pub mod fetch;
 pub mod line;
 pub mod node_memory;
+pub mod preempt;
+pub mod region;
+pub mod remap;
+pub mod setting;
 pub mod signal;
 pub mod store;
+pub mod thp;
 #[cfg(feature = "hwloc")]
 pub mod topology;
 #[cfg(not(feature = "hwloc"))]

@@ -1,13 +1,14 @@
 //! Turning results into bytes; pure, no printing.
 //!
-//! [`compare`] is the table of a record, [`strategies`] the list of strategies and
-//! stores, [`machine`] a machine and [`layout`] a layout for people and as JSON,
-//! [`init_times`] what logs say; [`estimate`], [`sweep`] and [`validate`] show
-//! predictions, and say so. `cli` prints what these return.
+//! [`compare`] is the table of a record, [`lab`] that of an experiment, [`strategies`]
+//! the list of strategies and stores, [`machine`] a machine and [`layout`] a layout for
+//! people and as JSON, [`init_times`] what logs say; [`estimate`], [`sweep`] and
+//! [`validate`] show predictions, and say so. `cli` prints what these return.
 
 pub mod compare;
 pub mod estimate;
 pub mod init_times;
+pub mod lab;
 pub mod layout;
 pub mod machine;
 pub mod strategies;

@@ -387,7 +387,8 @@ fn new_record(machine: &Machine, whole: &Layout, host: &HostContext, options: &O
     }
 }
 
-fn host_facts(host: &HostContext) -> HostFacts {
+/// What a record says of the host that measures.
+pub fn host_facts(host: &HostContext) -> HostFacts {
     let clock = host.clock.facts();
     let cache_bytes = host.machine.last_level_cache_bytes();
     HostFacts {
