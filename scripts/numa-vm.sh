@@ -101,7 +101,7 @@ newest_package() {
     local escaped=${1//./\\.}
     apt-cache pkgnames "linux-image-$1" 2>/dev/null |
         grep -E "^linux-image-$escaped\.[0-9.]+[-+a-z0-9.]*-amd64$" |
-        grep -vE -- '-(cloud|rt)-' | sort -V | tail -n 1
+        grep -vE -- '-(cloud|rt)-' | sort -V | tail -n 1 || true
 }
 
 # Sets `image`; downloads the package once and keeps its image and configuration.
@@ -123,10 +123,10 @@ fetch_kernel() {
     rm -rf "$folder"
     mkdir -p "$folder"
     package=$(newest_package "$kernel")
-    for suite in trixie bookworm bookworm-backports sid; do
+    for suite in trixie trixie-backports bookworm bookworm-backports sid; do
         [ -z "$package" ] || break
         export APT_CONFIG=$cache/apt-$suite/apt.conf
-        private_apt "$cache/apt-$suite" amd64 "$suite" && package=$(newest_package "$kernel")
+        ! private_apt "$cache/apt-$suite" amd64 "$suite" || package=$(newest_package "$kernel")
         [ -n "$package" ] || unset APT_CONFIG
     done
     [ -n "$package" ] || die "Debian has no linux-image-$kernel; give an image with --kernel FILE"
