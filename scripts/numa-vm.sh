@@ -130,13 +130,26 @@ fetch_kernel() {
         [ -n "$package" ] || unset APT_CONFIG
     done
     [ -n "$package" ] || die "Debian has no linux-image-$kernel; give an image with --kernel FILE"
-    say "downloading $package"
-    (cd "$folder" && apt-get download -q "$package" >download.log 2>&1) ||
+    # From 7.x on the package is empty and needs others for the image and its configuration.
+    local parts=("$package") part deb
+    for part in "${package/-image-/-binary-}" "${package/-image-/-base-}"; do
+        if apt-cache show "$part" >/dev/null 2>&1; then parts+=("$part"); fi
+    done
+    say "downloading ${parts[*]}"
+    (cd "$folder" && apt-get download -q "${parts[@]}" >download.log 2>&1) ||
         { tail -n 3 "$folder/download.log" >&2; die "downloading $package failed"; }
     unset APT_CONFIG
-    dpkg-deb --fsys-tarfile "$folder"/*.deb | tar -x -C "$folder" --wildcards \
-        './boot/vmlinuz-*' './boot/config-*'
+    for deb in "$folder"/*.deb; do
+        # A package without such files makes tar complain; what counts is checked below.
+        dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$folder" --wildcards \
+            './boot/vmlinuz-*' './boot/config-*' './usr/lib/modules/*/vmlinuz' \
+            './usr/lib/modules/*/config' 2>/dev/null || true
+    done
     rm "$folder"/*.deb
+    mkdir -p "$folder/boot"
+    find "$folder" -name 'vmlinuz*' -exec mv {} "$folder/boot/vmlinuz-$kernel" \;
+    find "$folder" -name 'config*' -exec mv {} "$folder/boot/config-$kernel" \;
+    [ -f "$folder/boot/vmlinuz-$kernel" ] || die "${parts[*]}: no vmlinuz inside"
     touch "$folder/complete"
 }
 
