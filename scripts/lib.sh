@@ -38,8 +38,9 @@ need() {
 # debian_mirror NAME: the address from which this system takes `debian` or
 # `debian-security`; nothing where it takes none.
 debian_mirror() {
+    # Of the system itself, whatever lists the caller works with.
     # shellcheck disable=SC2016 # apt-get fills these in
-    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+    env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
         grep -m1 -E "/$1/?\$"
 }
 

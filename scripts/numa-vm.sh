@@ -101,7 +101,7 @@ newest_package() {
     local escaped=${1//./\\.}
     apt-cache pkgnames "linux-image-$1" 2>/dev/null |
         grep -E "^linux-image-$escaped\.[0-9.]+[-+a-z0-9.]*-amd64$" |
-        grep -vE -- '-(cloud|rt)-' | sort -V | tail -n 1
+        grep -vE -- '-(cloud|rt)-' | sort -V | tail -n 1 || true
 }
 
 # Sets `image`; downloads the package once and keeps its image and configuration.
@@ -123,20 +123,33 @@ fetch_kernel() {
     rm -rf "$folder"
     mkdir -p "$folder"
     package=$(newest_package "$kernel")
-    for suite in trixie bookworm bookworm-backports sid; do
+    for suite in trixie trixie-backports bookworm bookworm-backports sid; do
         [ -z "$package" ] || break
         export APT_CONFIG=$cache/apt-$suite/apt.conf
-        private_apt "$cache/apt-$suite" amd64 "$suite" && package=$(newest_package "$kernel")
+        ! private_apt "$cache/apt-$suite" amd64 "$suite" || package=$(newest_package "$kernel")
         [ -n "$package" ] || unset APT_CONFIG
     done
     [ -n "$package" ] || die "Debian has no linux-image-$kernel; give an image with --kernel FILE"
-    say "downloading $package"
-    (cd "$folder" && apt-get download -q "$package" >download.log 2>&1) ||
+    # From 7.x on the package is empty and needs others for the image and its configuration.
+    local parts=("$package") part deb
+    for part in "${package/-image-/-binary-}" "${package/-image-/-base-}"; do
+        if apt-cache show "$part" >/dev/null 2>&1; then parts+=("$part"); fi
+    done
+    say "downloading ${parts[*]}"
+    (cd "$folder" && apt-get download -q "${parts[@]}" >download.log 2>&1) ||
         { tail -n 3 "$folder/download.log" >&2; die "downloading $package failed"; }
     unset APT_CONFIG
-    dpkg-deb --fsys-tarfile "$folder"/*.deb | tar -x -C "$folder" --wildcards \
-        './boot/vmlinuz-*' './boot/config-*'
+    for deb in "$folder"/*.deb; do
+        # A package without such files makes tar complain; what counts is checked below.
+        dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$folder" --wildcards \
+            './boot/vmlinuz-*' './boot/config-*' './usr/lib/modules/*/vmlinuz' \
+            './usr/lib/modules/*/config' 2>/dev/null || true
+    done
     rm "$folder"/*.deb
+    mkdir -p "$folder/boot"
+    find "$folder" -name 'vmlinuz*' -exec mv {} "$folder/boot/vmlinuz-$kernel" \;
+    find "$folder" -name 'config*' -exec mv {} "$folder/boot/config-$kernel" \;
+    [ -f "$folder/boot/vmlinuz-$kernel" ] || die "${parts[*]}: no vmlinuz inside"
     touch "$folder/complete"
 }
 

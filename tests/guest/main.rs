@@ -116,9 +116,10 @@ fn eight_nodes_on_a_ring() {
     const DISTANCES: [&[u32]; 8] =
         [&ROWS[0], &ROWS[1], &ROWS[2], &ROWS[3], &ROWS[4], &ROWS[5], &ROWS[6], &ROWS[7]];
     let guest = Topology { nodes: &[(512, 1); 8], distances: &DISTANCES };
-    let steps = guest.run(&[MACHINE, COMPARE]);
+    let steps = guest.run(&[MACHINE, COMPARE, SAMPLED]);
     check_machine(&guest, &steps["machine"].json());
     check_compare(&guest, &steps["compare"].record());
+    check_samples(&guest, &steps["sampled"]);
 }
 
 /// Affinity, cpusets and offline CPUs: nothing may run or lie where it is not allowed.
