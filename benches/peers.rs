@@ -9,14 +9,13 @@ use pageinit::host::clock::Clock;
 use pageinit::host::store::{Store, StoreKind};
 use pageinit::host::topology::HostTopology;
 use pageinit::kernel::{KernelModel, KernelVersion, Layout, layout};
-use pageinit::machine::{Arch, Machine, Node, Source, Sources};
+use pageinit::machine::{Arch, Machine};
 use pageinit::pfn::{Nid, PhysRange};
 use pageinit::plan::probes::Probe;
 use pageinit::plan::strategies::all_pages;
 use pageinit::plan::{BootPlan, PageOp, Strategy};
 use pageinit::progress::Silent;
 use pageinit::stats::median;
-use pageinit::warning::Origin;
 
 /// One figure to take: what, with which plan.
 struct Figure {
@@ -119,34 +118,9 @@ fn single(layout: &Layout, op: PageOp, store: &str) -> BootPlan {
 /// A machine with one node of that size, laid out as Linux 6.12 would.
 fn one_node(memory_bytes: u64, threads: u32) -> Layout {
     let start = 4 << 30;
-    let source = || Source::new(Origin::Given, "benchmark");
-    let node = Node {
-        nid: Nid(0),
-        memory: vec![PhysRange::new(start, start + memory_bytes)],
-        cpus: (0..threads).collect(),
-        channels: None,
-        mts: None,
-    };
-    let machine = Machine {
-        name: "one-node".into(),
-        title: "one node".into(),
-        arch: Arch::X86_64,
-        page_bytes: 4096,
-        nodes: vec![node],
-        cpus: Vec::new(),
-        distances: None,
-        caches: Vec::new(),
-        cpu_model: None,
-        kernel_release: None,
-        is_this_host: false,
-        source: Sources {
-            topology: source(),
-            memory_bytes: source(),
-            memory_ranges: source(),
-            distances: source(),
-        },
-        warnings: Vec::new(),
-    };
+    let memory = vec![PhysRange::new(start, start + memory_bytes)];
+    let mut machine = Machine::of_ranges("one-node", Arch::X86_64, 4096, [memory]);
+    machine.nodes[0].cpus = (0..threads).collect();
     let model = KernelModel::new(KernelVersion::new(6, 12), machine.arch);
     layout(&machine, &model).expect("the machine has memory")
 }

@@ -13,6 +13,7 @@ pub mod host;
 pub mod kernel;
 pub mod machine;
 pub mod model;
+pub mod nearest;
 pub mod pfn;
 pub mod plan;
 pub mod progress;

@@ -174,6 +174,11 @@ pub struct Execution {
     pub placement: Vec<Placement>,
     /// Which host node and CPUs stood for which node.
     pub mapping: Vec<MappingFacts>,
+    /// The CPUs that the boot CPU's phases really ran on, ascending.
+    #[serde(default)]
+    pub boot_cpu_ran_on: Vec<u32>,
+    /// How many times as fast as other data zeroes are written past the caches.
+    pub zero_advantage: Option<f64>,
     /// The share of workers' time outside page operations, median over all runs.
     pub overhead_share: Option<f64>,
 }
@@ -202,6 +207,10 @@ pub struct MappingFacts {
     pub cpus: Vec<u32>,
     /// Nodes of the same round ran at the same time.
     pub round: u32,
+    /// The CPUs that its workers were really on, read at the beginning and the end of
+    /// every phase; ascending.
+    #[serde(default)]
+    pub ran_on: Vec<u32>,
 }
 
 /// What one strategy's plan was.

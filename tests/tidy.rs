@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 9] = [
     &["kernel"],
     &["machine"],
     &["host"],
-    &["record", "stats", "warning", "progress", "pfn", "units"],
+    &["record", "stats", "warning", "progress", "nearest", "pfn", "units"],
 ];
 
 /// What a layer may not use although it stands below.

@@ -11,6 +11,7 @@ use crate::study::calibrate::calibrate;
 use crate::study::compare::Options;
 use crate::units::Bytes;
 use clap::value_parser;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,6 +58,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         runs: args.runs,
         seed: args.seed,
         argv: output::argv(),
+        line: None,
+        origins: BTreeMap::new(),
     };
     let host = host_context(&machine)?;
     let stop = signal::interrupted;

@@ -3,13 +3,16 @@
 use super::bar::Bar;
 use super::exit::{self, Failure};
 use super::inputs::{self, MachineArgs};
+use super::kernel_args::{Chosen, KernelArgs};
 use super::output;
 use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
 use crate::host::signal;
 use crate::host::topology::HostTopology;
 use crate::kernel::KernelModel;
+use crate::kernel::effects;
 use crate::machine::{Machine, input};
+use crate::progress::Progress;
 use crate::record::Record;
 use crate::report;
 use crate::study::compare::{HostContext, Options, compare, plans};
@@ -17,6 +20,7 @@ use crate::units::Bytes;
 use crate::warning::Warning;
 use clap::value_parser;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -27,10 +31,12 @@ Examples:
   pageinit compare --strategies prezero,deferred,fused-nt --runs 11 --json
   pageinit compare -m @2n-skylake-768g --kernel 5.10 --buffer 1GiB
   pageinit compare --strategies fused-nt --stores movnti,avx512-nt --threads 1
+  pageinit compare --cmdline 'numa=fake=4' --kernel 6.1
   pageinit compare --show-plan";
 
 /// Warnings that make figures untrustworthy, for `--strict`.
-const DOUBTS: [&str; 4] = ["bind-refused", "placement-unknown", "buffer-in-cache", "no-huge-pages"];
+const DOUBTS: [&str; 5] =
+    ["bind-refused", "placement-unknown", "buffer-in-cache", "no-huge-pages", "worker-moved"];
 
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]
@@ -38,9 +44,8 @@ const DOUBTS: [&str; 4] = ["bind-refused", "placement-unknown", "buffer-in-cache
 pub(super) struct Args {
     #[command(flatten)]
     machine: MachineArgs,
-    /// Rules of this Linux version [default: the host's own for host, else the newest]
-    #[arg(long, value_name = "VERSION")]
-    kernel: Option<String>,
+    #[command(flatten)]
+    kernel: KernelArgs,
     /// Strategies, separated by commas [default: all nine]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     strategies: Vec<String>,
@@ -86,14 +91,27 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     signal::catch_interrupt();
     let machine = args.machine.load()?;
-    let (kernel, mut warnings) = inputs::kernel_model(&machine, args.kernel.as_deref())?;
-    let options = options(args, &machine)?;
+    let Chosen { kernel, line, mut warnings } = args.kernel.choose(&machine)?;
+    let mut options = options(args, &machine)?;
+    let machine = match line {
+        Some(line) => {
+            let affected = effects::apply(&machine, &kernel, &line);
+            warnings.extend(affected.notes);
+            options.origins = affected.origins;
+            options.line = Some(line);
+            affected.machine
+        }
+        None => machine,
+    };
     let host = host_context(&machine)?;
     if args.show_plan {
         return show_plan(&machine, &kernel, &host, &options, &warnings);
     }
     let bar = Bar::default();
-    let mut record = compare(&machine, &kernel, &host, &options, &bar, &signal::interrupted)?;
+    let compared = compare(&machine, &kernel, &host, &options, &bar, &signal::interrupted);
+    // Whatever ended early has left its bar on the terminal.
+    bar.end();
+    let mut record = compared?;
     record.warnings.append(&mut warnings);
     if args.json {
         output::json(&record)?;
@@ -129,6 +147,8 @@ fn options(args: &Args, machine: &Machine) -> Result<Options, Failure> {
         runs: args.runs,
         seed: args.seed.unwrap_or(clock_seed),
         argv: output::argv(),
+        line: None,
+        origins: BTreeMap::new(),
     })
 }
 

@@ -7,7 +7,6 @@ use crate::host::HostError;
 use crate::host::budget::BudgetError;
 use crate::host::store::StoreError;
 use crate::kernel::layout::LayoutError;
-use crate::kernel::version::VersionError;
 use crate::machine::MachineError;
 use crate::study::StudyError;
 use crate::study::published::FiguresError;
@@ -70,14 +69,7 @@ impl From<io::Error> for Failure {
 
 impl From<MachineError> for Failure {
     fn from(error: MachineError) -> Self {
-        let code = if error.is_usage() { USAGE } else { FAILED };
-        Self::new(code, error.to_string())
-    }
-}
-
-impl From<VersionError> for Failure {
-    fn from(error: VersionError) -> Self {
-        Self::usage(error.to_string())
+        Self::new(machine_code(&error), error.to_string())
     }
 }
 
@@ -115,10 +107,17 @@ impl From<StudyError> for Failure {
             StudyError::WrongData { .. } => WRONG_DATA,
             StudyError::Exec(error) => exec_code(error),
             StudyError::Layout(_) => FAILED,
-            StudyError::Machine(error) if error.is_usage() => USAGE,
-            StudyError::Machine(_) => FAILED,
+            StudyError::Machine(error) => machine_code(error),
         };
         Self::new(code, error.to_string())
+    }
+}
+
+fn machine_code(error: &MachineError) -> u8 {
+    match error {
+        error if error.is_usage() => USAGE,
+        MachineError::Host { .. } => NOT_SUPPORTED,
+        _ => FAILED,
     }
 }
 
@@ -137,5 +136,34 @@ const fn host_code(error: &HostError) -> u8 {
         HostError::Interrupted => INTERRUPTED,
         HostError::NoSuchNode { .. } | HostError::BindTooLate { .. } => FAILED,
         _ => NO_RESOURCES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::verify::Mismatch;
+    use crate::kernel::layout::ZoneKind;
+
+    #[test]
+    fn wrong_data_ends_in_a_status_of_its_own() {
+        let what = "missing; 3 blocks belong on it".to_owned();
+        let mismatch = Mismatch::List { nid: 1, zone: ZoneKind::Normal, order: 10, copy: 0, what };
+        let error = StudyError::WrongData {
+            strategy: "fused-nt".into(),
+            run: 2,
+            mismatch: Box::new(mismatch),
+        };
+        let failure = Failure::from(error);
+        assert_eq!(failure.code, WRONG_DATA);
+        let message = failure.message().unwrap_or_default();
+        assert!(message.starts_with("fused-nt left wrong data in run 2: free list"), "{message}");
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_failure() {
+        let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!((failure.code, failure.message()), (0, None));
+        assert_eq!(Failure::from(io::Error::other("disk full")).code, FAILED);
     }
 }

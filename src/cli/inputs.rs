@@ -1,8 +1,9 @@
 //! Arguments that several verbs share, and what they stand for.
 
 use super::exit::Failure;
-use crate::kernel::version::{NEWEST, VersionError};
-use crate::kernel::{KernelModel, KernelVersion};
+use crate::kernel::KernelModel;
+use crate::kernel::boot;
+use crate::kernel::version::NEWEST;
 use crate::machine::input::{self, Format};
 use crate::machine::{Arch, Machine};
 use crate::warning::Warning;
@@ -11,8 +12,8 @@ use clap::{Args, ValueEnum};
 /// `-m` and `--format`.
 #[derive(Debug, Args)]
 pub(super) struct MachineArgs {
-    /// host, @NAME (see `machine -m list`), an hwloc XML or machine TOML file, or an
-    /// hwloc synthetic string
+    /// host, @NAME (see `machine -m list`), an hwloc XML or machine TOML file, a captured
+    /// boot in JSON, or an hwloc synthetic string
     #[arg(short, long, value_name = "MACHINE", default_value = "host")]
     pub(super) machine: String,
     /// What MACHINE is, instead of finding out by looking
@@ -33,6 +34,8 @@ pub(super) enum FormatArg {
     Synthetic,
     /// Machine TOML
     Toml,
+    /// A captured boot in JSON
+    Facts,
 }
 
 impl MachineArgs {
@@ -44,6 +47,7 @@ impl MachineArgs {
             FormatArg::Xml => Format::HwlocXml,
             FormatArg::Synthetic => Format::Synthetic,
             FormatArg::Toml => Format::MachineToml,
+            FormatArg::Facts => Format::Facts,
         });
         Ok(input::load(&self.machine, forced)?)
     }
@@ -55,18 +59,28 @@ pub(super) fn kernel_model(
     machine: &Machine,
     wanted: Option<&str>,
 ) -> Result<(KernelModel, Vec<Warning>), Failure> {
-    let mut warnings = Vec::new();
-    let version = match (wanted, machine.kernel_release.as_deref()) {
-        (Some(text), _) => text.parse::<KernelVersion>()?,
-        (None, Some(release)) => release.parse().unwrap_or_else(|error: VersionError| {
-            let remedy = "name one with --kernel";
-            let text = format!("{error}; the rules of {NEWEST} are used");
-            warnings.push(Warning::new("kernel-not-modelled", text, remedy));
-            NEWEST
-        }),
-        (None, None) => NEWEST,
+    let (release, named) = match (wanted, machine.kernel_release.as_deref()) {
+        (Some(text), _) => (text.to_owned(), true),
+        (None, Some(own)) => (own.to_owned(), false),
+        (None, None) => (NEWEST.to_string(), false),
     };
-    Ok((KernelModel::new(version, machine.arch), warnings))
+    match KernelModel::from_release(&release, machine.arch) {
+        Ok(model) => Ok((of_captured_boot(machine, model)?, Vec::new())),
+        Err(error) if named => Err(Failure::usage(format!("--kernel {release}: {error}"))),
+        Err(error) => {
+            let text = format!("{error}; the rules of {NEWEST} are used");
+            let warning = Warning::new("kernel-not-modelled", text, "name one with --kernel");
+            Ok((KernelModel::new(NEWEST, machine.arch), vec![warning]))
+        }
+    }
+}
+
+/// `model` in the configuration of the boot it was captured with, if it is its kernel.
+fn of_captured_boot(machine: &Machine, model: KernelModel) -> Result<KernelModel, Failure> {
+    match &machine.boot {
+        Some(facts) if facts.kernel == model.release => Ok(boot::kernel_of_facts(facts)?),
+        _ => Ok(model),
+    }
 }
 
 /// The architecture of this program, for what is executed here.

@@ -4,9 +4,10 @@ use super::exit::Failure;
 use super::inputs::MachineArgs;
 use super::output;
 use crate::host::budget::MemoryBudget;
-use crate::machine::Machine;
 use crate::machine::limits::{self, Limits};
+use crate::machine::{Machine, library};
 use crate::report;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -31,8 +32,7 @@ pub(super) struct Args {
 /// Shows the machine.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.machine.machine == "list" {
-        output::data(&report::machine::library_table())?;
-        return Ok(ExitCode::SUCCESS);
+        return list(args.json);
     }
     let machine = args.machine.load()?;
     let limits = host_limits(&machine)?;
@@ -42,6 +42,19 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     } else {
         output::warn(&machine.warnings);
         output::data(&report::machine::text(&machine, limits.as_ref()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lists the built-in machines.
+fn list(as_json: bool) -> Result<ExitCode, Failure> {
+    if as_json {
+        let machine = |(name, title)| json!({ "name": format!("@{name}"), "title": title });
+        let machines: Vec<Value> = library::names().into_iter().map(machine).collect();
+        let body = json!({ "machines": machines });
+        output::json(&output::document("pageinit/machines/1", &[], body))?;
+    } else {
+        output::data(&report::machine::library_table())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,6 +10,8 @@ mod compare;
 mod estimate;
 mod exit;
 mod inputs;
+mod kernel_args;
+mod layout;
 mod machine;
 mod output;
 mod strategies;
@@ -34,6 +36,7 @@ Examples:
   pageinit compare                      measure all strategies on this host
   pageinit compare -m @2n-skylake-768g  the same for a machine you do not have
   pageinit estimate -m @16n-hp-12t      predict it instead
+  pageinit layout --kernel 6.12         what Linux 6.12 places where on this host
   pageinit machine -m list              the built-in machines
   pageinit strategies                   what the strategies stand for
 
@@ -44,6 +47,8 @@ Exit status: 0 ok, 1 failed, 2 usage, 3 untrustworthy (with --strict),
 enum Verb {
     /// Show a machine: nodes, memory, CPUs, distances, caches, limits
     Machine(machine::Args),
+    /// Show zones, memmap placement, early and deferred pages of a kernel version
+    Layout(layout::Args),
     /// Run the boot strategies for real, pinned per node, and compare them
     Compare(compare::Args),
     /// Measure this host for estimates
@@ -63,6 +68,7 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.verb {
         Verb::Machine(args) => machine::run(&args),
+        Verb::Layout(args) => layout::run(&args),
         Verb::Compare(args) => compare::run(&args),
         Verb::Calibrate(args) => calibrate::run(&args),
         Verb::Estimate(args) => estimate::run(&args),

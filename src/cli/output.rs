@@ -4,7 +4,7 @@ use super::exit::Failure;
 use crate::record::Tool;
 use crate::warning::Warning;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::ser::Formatter;
 use std::io::{self, Write};
 
 /// Writes data to stdout.
@@ -21,18 +21,98 @@ pub(super) fn json(document: &impl Serialize) -> Result<(), Failure> {
     data(&text)
 }
 
-/// Puts what every document begins with in front of `body`.
-pub(super) fn document(schema: &str, warnings: &[Warning], body: Value) -> Value {
-    let mut whole = Map::new();
-    whole.insert("schema".into(), json!(schema));
-    whole.insert("tool".into(), json!(Tool::this()));
-    whole.insert("argv".into(), json!(argv()));
-    whole.insert("complete".into(), json!(true));
-    whole.insert("warnings".into(), json!(warnings));
-    if let Value::Object(body) = body {
-        whole.extend(body);
+/// Writes one JSON document to stdout while it is made: long lists never lie in memory.
+pub(super) fn stream(
+    schema: &str,
+    warnings: &[Warning],
+    body: &impl Serialize,
+) -> Result<(), Failure> {
+    let out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let mut json = serde_json::Serializer::with_formatter(out, Lines::default());
+    document(schema, warnings, body).serialize(&mut json).map_err(io::Error::from)?;
+    let mut out = json.into_inner();
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
+}
+
+/// What every document begins with.
+#[derive(Debug, Serialize)]
+struct Head<'a> {
+    schema: &'a str,
+    tool: Tool,
+    argv: Vec<String>,
+    complete: bool,
+    warnings: &'a [Warning],
+}
+
+/// A document with what every document begins with, in that order.
+#[derive(Debug, Serialize)]
+pub(super) struct Document<'a, B> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    body: B,
+}
+
+/// JSON with one line per field of the document and per item of its lists.
+#[derive(Default)]
+struct Lines {
+    depth: usize,
+}
+
+/// Lists deeper than this stay on one line.
+const MOST_LINE_DEPTH: usize = 4;
+
+impl Lines {
+    fn separate<W: ?Sized + Write>(&self, to: &mut W, first: bool, lines: bool) -> io::Result<()> {
+        if !first {
+            to.write_all(b",")?;
+        }
+        if lines {
+            to.write_all(b"\n")?;
+        }
+        Ok(())
     }
-    Value::Object(whole)
+}
+
+impl Formatter for Lines {
+    fn begin_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.depth += 1;
+        to.write_all(b"[")
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        to.write_all(b"]")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        self.separate(to, first, self.depth <= MOST_LINE_DEPTH)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.depth += 1;
+        to.write_all(b"{")
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        to.write_all(if self.depth == 0 { b"\n}" } else { b"}" })
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        self.separate(to, first, self.depth == 1)
+    }
+}
+
+/// Puts what every document begins with in front of `body`, an object.
+pub(super) fn document<'a, B>(
+    schema: &'a str,
+    warnings: &'a [Warning],
+    body: B,
+) -> Document<'a, B> {
+    let head = Head { schema, tool: Tool::this(), argv: argv(), complete: true, warnings };
+    Document { head, body }
 }
 
 /// The command line as it was given.

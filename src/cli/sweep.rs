@@ -5,7 +5,7 @@ use super::estimate::{VirtArg, strategy};
 use super::exit::Failure;
 use super::inputs::{self, MachineArgs};
 use super::output;
-use crate::kernel::{KernelModel, KernelVersion};
+use crate::kernel::KernelModel;
 use crate::machine::Machine;
 use crate::model::Anchor;
 use crate::report;
@@ -136,7 +136,6 @@ fn kernels(args: &Args, machine: &Machine) -> Result<Vec<KernelModel>, Failure> 
     if args.kernel.is_empty() {
         return Ok(vec![inputs::kernel_model(machine, None)?.0]);
     }
-    let versions = args.kernel.iter().map(|text| text.trim().parse::<KernelVersion>());
-    let versions = versions.collect::<Result<Vec<_>, _>>()?;
-    Ok(versions.into_iter().map(|v| KernelModel::new(v, machine.arch)).collect())
+    let named = args.kernel.iter().map(|text| inputs::kernel_model(machine, Some(text.trim())));
+    named.map(|found| found.map(|(kernel, _)| kernel)).collect()
 }

@@ -9,7 +9,7 @@ use super::lists::Chain;
 use super::ops::Piece;
 use super::{ExecError, Stop};
 use crate::host::HostError;
-use crate::host::arena::Arena;
+use crate::host::arena::{Arena, Residency};
 use crate::host::line::Line;
 use crate::host::topology::HostTopology;
 use crate::kernel::layout::ZoneKind;
@@ -159,7 +159,7 @@ impl Memory {
         progress.begin("first touch", self.bytes(), Unit::Bytes);
         let started = Instant::now();
         for (host_nid, arena) in &mut self.arenas {
-            let bound = bind(arena, topo, *host_nid, &mut out.warnings)?;
+            let bound = bound(arena.bind(topo, *host_nid), &mut out.warnings)?;
             let cpus = cpus_of(topo, *host_nid);
             arena.fault_in(topo, &cpus, &|bytes| progress.advance(bytes), stop)?;
             out.placement.push(placement(arena, topo, *host_nid, bound, &mut out.warnings)?);
@@ -204,14 +204,10 @@ impl Memory {
     }
 }
 
-/// Binds an arena; `false` when this system does not allow binding.
-fn bind(
-    arena: &mut Arena,
-    topo: &HostTopology,
-    host_nid: u32,
-    warnings: &mut Vec<Warning>,
-) -> Result<bool, ExecError> {
-    match arena.bind(topo, host_nid) {
+/// Whether an arena is bound, from what came of binding it: `false`, with a warning,
+/// when this system does not allow binding.
+fn bound(result: Result<(), HostError>, warnings: &mut Vec<Warning>) -> Result<bool, ExecError> {
+    match result {
         Ok(()) => Ok(true),
         Err(error @ HostError::BindRefused { .. }) => {
             let remedy = "allow mbind (in containers: its seccomp profile); figures go on \
@@ -231,19 +227,27 @@ fn placement(
     warnings: &mut Vec<Warning>,
 ) -> Result<Placement, ExecError> {
     let bytes = mem::size_of_val(arena.lines()) as u64;
-    let found = match arena.residency(topo, host_nid) {
-        Ok(r) => Some(r.on_node_bytes.min(bytes)),
-        Err(error) => {
-            let remedy = "allow move_pages to have placement read back";
-            warnings.push(Warning::new("placement-unknown", error.to_string(), remedy));
-            None
-        }
-    };
+    // Where unbound pages lie now says nothing about where they will lie: the kernel
+    // may move them.
+    let found = if bound { located(arena.residency(topo, host_nid), warnings) } else { None };
+    let found = found.map(|on_node| on_node.min(bytes));
     match found {
         Some(on_node) if bound && on_node < bytes => {
             Err(ExecError::Misplaced { nid: host_nid, bytes, on_node_bytes: on_node })
         }
         _ => Ok(Placement { host_nid, bytes, bound, on_node_bytes: found }),
+    }
+}
+
+/// Bytes on the node, from what came of asking; unknown, with a warning, on failure.
+fn located(result: Result<Residency, HostError>, warnings: &mut Vec<Warning>) -> Option<u64> {
+    match result {
+        Ok(residency) => Some(residency.on_node_bytes),
+        Err(error) => {
+            let remedy = "allow move_pages to have placement read back";
+            warnings.push(Warning::new("placement-unknown", error.to_string(), remedy));
+            None
+        }
     }
 }
 
@@ -317,5 +321,42 @@ mod tests {
         assert_eq!(pieces.iter().map(|p| p.lines.len()).collect::<Vec<_>>(), [2, 1, 2]);
         assert_eq!(pages.line_index(Pfn(24)), Some(8));
         assert_eq!(pages.line_index(Pfn(15)), None);
+    }
+
+    #[test]
+    fn a_refused_binding_is_a_warning_and_any_other_failure_an_error() {
+        let mut warnings = Vec::new();
+        let source = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        assert!(bound(Ok(()), &mut warnings).unwrap() && warnings.is_empty());
+        let refused = HostError::BindRefused { nid: 3, source: source() };
+        assert!(!bound(Err(refused), &mut warnings).unwrap());
+        assert_eq!(warnings.len(), 1);
+        assert_eq!(warnings[0].code, "bind-refused");
+        assert!(warnings[0].message.contains("node 3"), "{}", warnings[0]);
+        let failed = HostError::Bind { nid: 3, source: source().into() };
+        assert!(bound(Err(failed), &mut warnings).is_err());
+        assert_eq!(warnings.len(), 1);
+    }
+
+    #[test]
+    fn unbound_memory_is_used_and_its_placement_unknown() {
+        let topo = HostTopology::load().unwrap();
+        let nid = topo.nodes().first().unwrap().nid;
+        let mut arena = Arena::map(4096).unwrap();
+        arena.fault_in(&topo, &cpus_of(&topo, nid), &|_| {}, &|| false).unwrap();
+        let mut warnings = Vec::new();
+        let place = placement(&arena, &topo, nid, false, &mut warnings).unwrap();
+        let bytes = 4096 * 64;
+        assert_eq!(place, Placement { host_nid: nid, bytes, bound: false, on_node_bytes: None });
+    }
+
+    #[test]
+    fn a_refused_question_leaves_placement_unknown() {
+        let mut warnings = Vec::new();
+        let there = Residency { bytes: 128, on_node_bytes: 64 };
+        assert_eq!(located(Ok(there), &mut warnings), Some(64));
+        let source = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        assert_eq!(located(Err(HostError::LocateRefused(source)), &mut warnings), None);
+        assert_eq!(warnings[0].code, "placement-unknown");
     }
 }

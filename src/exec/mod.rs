@@ -6,15 +6,22 @@
 //! decides: `study` does. The virtual-time counterpart would be `model`, which this
 //! module does not know.
 
+pub mod chunks;
+pub mod fill;
 pub mod lists;
 pub mod memory;
 pub mod ops;
 pub mod phase;
 pub mod team;
+#[cfg(test)]
+mod tests;
+pub mod times;
 pub mod verify;
 
+pub use fill::zero_advantage;
 pub use memory::{Mapping, Memory};
-pub use phase::{PhaseTime, RunTimes, WorkerSpan, run};
+pub use phase::{run, run_until};
+pub use times::{PhaseTime, RunTimes, WorkerSpan};
 
 use crate::host::HostError;
 use crate::host::store::{StoreError, StoreKind};
@@ -67,4 +74,9 @@ impl ExecError {
     pub const fn is_interrupt(&self) -> bool {
         matches!(self, Self::Host(HostError::Interrupted))
     }
+}
+
+/// An error once `stop` says so.
+pub(crate) fn go_on(stop: Stop<'_>) -> Result<(), ExecError> {
+    if stop() { Err(HostError::Interrupted.into()) } else { Ok(()) }
 }

@@ -4,75 +4,21 @@
 //! phase's clock starts: pieces are carved, queues filled, threads pinned. A worker
 //! then takes chunks until its node's queue is empty.
 
-use super::ExecError;
+use super::chunks::{Chunk, NodeTask, cut};
+use super::fill::{best_image, poison};
 use super::lists::{Chain, NodeLists};
-use super::memory::{Area, ListKey, Memory, carve, cpus_of};
+use super::memory::{Area, ListKey, Memory, carve};
 use super::ops::{Ops, Piece, ReadyStep};
 use super::team::run_team;
+use super::times::{PhaseTime, RunTimes, WorkerSpan};
+use super::{ExecError, Stop, go_on};
 use crate::host::clock::Clock;
 use crate::host::line::Line;
-use crate::host::store::{ImageStore, Store, StoreKind};
-use crate::host::topology::HostTopology;
-use crate::kernel::padata;
+use crate::host::store::{Store, StoreKind};
+use crate::host::topology::{HostTopology, running_on};
 use crate::kernel::struct_page::{LRU, PageFormat};
-use crate::pfn::{Nid, PfnRange};
-use crate::plan::{BootPlan, Executor, Phase, PhaseName, Work};
-use crossbeam::queue::ArrayQueue;
-
-/// What one run of a plan took.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunTimes {
-    /// The phases in boot order.
-    pub phases: Vec<PhaseTime>,
-}
-
-/// What one phase took.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PhaseTime {
-    /// Which phase.
-    pub name: PhaseName,
-    /// Who did it.
-    pub executor: Executor,
-    /// The boot CPU's time, or that of the slowest node, in ns.
-    pub wall_ns: u64,
-    /// Each node's time in ns; empty for the boot CPU.
-    pub nodes: Vec<(Nid, u64)>,
-    /// Each worker's time.
-    pub workers: Vec<WorkerSpan>,
-}
-
-/// When one worker began and ended, and how much of it was page work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkerSpan {
-    /// The node whose pages it worked on.
-    pub nid: Nid,
-    /// The CPU it was pinned to.
-    pub cpu: u32,
-    /// Start in ns of the raw monotonic clock.
-    pub start_ns: u64,
-    /// End in ns of the same clock.
-    pub end_ns: u64,
-    /// Time inside page operations, in ns.
-    pub busy_ns: u64,
-    /// Chunks taken.
-    pub chunks: u64,
-}
-
-impl RunTimes {
-    /// The whole run in ns.
-    pub fn total_ns(&self) -> u64 {
-        self.phases.iter().map(|p| p.wall_ns).sum()
-    }
-
-    /// The share of workers' time outside page operations, 0 to 1.
-    pub fn overhead_share(&self) -> f64 {
-        let workers = self.phases.iter().flat_map(|p| &p.workers);
-        let (wall, busy) = workers.fold((0, 0), |(wall, busy), w| {
-            (wall + w.end_ns.saturating_sub(w.start_ns), busy + w.busy_ns)
-        });
-        if wall == 0 { 0.0 } else { 1.0 - busy as f64 / wall as f64 }
-    }
-}
+use crate::pfn::Nid;
+use crate::plan::{BootPlan, Executor, Phase, Work};
 
 /// Fills the buffer with 0xff past the caches, then executes `plan`.
 ///
@@ -84,43 +30,34 @@ pub fn run(
     clock: &Clock,
     plan: &BootPlan,
 ) -> Result<RunTimes, ExecError> {
-    poison(memory, topo)?;
+    run_until(memory, topo, clock, plan, &|| false)
+}
+
+/// As [`run`], but ends early when `stop` says so, which is asked before every chunk
+/// and every phase.
+///
+/// # Errors
+/// As [`run`], and [`HostError::Interrupted`] when it was ended early: memory then
+/// holds a part of a boot.
+pub fn run_until(
+    memory: &mut Memory,
+    topo: &HostTopology,
+    clock: &Clock,
+    plan: &BootPlan,
+    stop: Stop<'_>,
+) -> Result<RunTimes, ExecError> {
+    poison(memory, topo, stop)?;
     memory.lists.clear();
     let mut phases = Vec::with_capacity(plan.phases.len());
     for phase in &plan.phases {
-        let runner = Runner { topo, clock, plan, phase };
+        let runner = Runner { topo, clock, plan, phase, stop };
         phases.push(match phase.executor {
             Executor::BootCpu => runner.boot_cpu(memory)?,
             Executor::NodeThreads => runner.node_threads(memory)?,
         });
+        go_on(stop)?;
     }
     Ok(RunTimes { phases })
-}
-
-/// So that nothing is zero by luck and every line is cold, as at boot.
-fn poison(memory: &mut Memory, topo: &HostTopology) -> Result<(), ExecError> {
-    const SLICE_LINES: usize = (8 << 20) / 64;
-    let store = best_image(StoreKind::NonTemporal)?;
-    for (host_nid, lines) in memory.arenas_mut() {
-        let cpus = cpus_of(topo, host_nid);
-        let queue = filled(lines.chunks_mut(SLICE_LINES).collect());
-        let seats: Vec<(u32, ())> = cpus.into_iter().map(|cpu| (cpu, ())).collect();
-        run_team(topo, &seats, |()| {
-            while let Some(slice) = queue.pop() {
-                store.write_images(slice, [u64::MAX; 8], [0; 8]);
-            }
-        })?;
-    }
-    Ok(())
-}
-
-fn filled<T>(items: Vec<T>) -> ArrayQueue<T> {
-    let queue = ArrayQueue::new(items.len().max(1));
-    for item in items {
-        // The queue has room for every item, so none comes back.
-        let _ = queue.push(item);
-    }
-    queue
 }
 
 struct Runner<'r> {
@@ -128,14 +65,7 @@ struct Runner<'r> {
     clock: &'r Clock,
     plan: &'r BootPlan,
     phase: &'r Phase,
-}
-
-/// The chunks of one node and everything its workers share.
-struct NodeTask<'a> {
-    area: usize,
-    lists: Vec<NodeLists<'a>>,
-    queue: ArrayQueue<(usize, Vec<Piece<'a>>)>,
-    threads: u32,
+    stop: Stop<'r>,
 }
 
 impl Runner<'_> {
@@ -162,6 +92,7 @@ impl Runner<'_> {
         steps: &[Vec<ReadyStep>],
         cpu: u32,
     ) -> Result<WorkerSpan, ExecError> {
+        let began_on = running_on();
         let start_ns = self.clock.now_ns();
         let (mut busy_ns, mut chunks) = (0, 0);
         for (work, steps) in self.phase.work.iter().zip(steps) {
@@ -172,15 +103,21 @@ impl Runner<'_> {
                 let pieces = carve(lines, &pages, &work.spans);
                 let lists = self.lists(work.nid);
                 let began = self.clock.now_ns();
-                self.ops(work, steps, &lists).run(pieces);
+                let ops = self.ops(work, steps, &lists);
+                for slice in sliced(pieces) {
+                    go_on(self.stop)?;
+                    ops.run(vec![slice]);
+                    chunks += 1;
+                }
                 busy_ns += self.clock.now_ns() - began;
-                chunks += 1;
                 let chains = lists.finish();
                 splice(memory, &self.plan.format, index, copy, chains);
             }
         }
         let nid = self.phase.work.first().map_or(Nid(0), |w| w.nid);
-        Ok(WorkerSpan { nid, cpu, start_ns, end_ns: self.clock.now_ns(), busy_ns, chunks })
+        let end_ns = self.clock.now_ns();
+        let ran_on = [began_on, running_on()];
+        Ok(WorkerSpan { nid, cpu, ran_on, start_ns, end_ns, busy_ns, chunks })
     }
 
     fn node_threads(&self, memory: &mut Memory) -> Result<PhaseTime, ExecError> {
@@ -265,15 +202,18 @@ impl Runner<'_> {
         work: &Work,
     ) -> NodeTask<'a> {
         let lists = copies.iter().map(|_| self.lists(work.nid)).collect();
-        let mut chunks = Vec::new();
+        let mut jobs: Vec<Vec<Chunk<'a>>> = work.jobs.iter().map(|_| Vec::new()).collect();
         for (copy, lines) in copies.into_iter().enumerate() {
-            let pieces = carve(lines, &area.pages, &work.spans);
-            chunks.extend(cut(pieces, work).into_iter().map(|chunk| (copy, chunk)));
+            for (job, pieces) in cut(carve(lines, &area.pages, &work.spans), work) {
+                if let Some(chunks) = jobs.get_mut(job) {
+                    chunks.push(Chunk { copy, pieces });
+                }
+            }
         }
-        NodeTask { area: index, lists, queue: filled(chunks), threads: work.threads() }
+        NodeTask::new(index, lists, jobs, work.threads())
     }
 
-    /// One worker: takes chunks until there are none.
+    /// One worker: takes chunks until there are none, job by job.
     fn worker(
         &self,
         task: &NodeTask<'_>,
@@ -281,16 +221,24 @@ impl Runner<'_> {
         steps: &[ReadyStep],
         cpu: u32,
     ) -> WorkerSpan {
+        let began_on = running_on();
         let start_ns = self.clock.now_ns();
         let (mut busy_ns, mut chunks) = (0, 0);
-        while let Some((copy, pieces)) = task.queue.pop() {
-            let began = self.clock.now_ns();
-            self.ops(work, steps, &task.lists[copy]).run(pieces);
-            busy_ns += self.clock.now_ns() - began;
-            chunks += 1;
+        for job in &task.jobs {
+            // Asking is one load; `run_until` throws the times of a stopped phase away.
+            while !(self.stop)()
+                && let Some(chunk) = job.queue.pop()
+            {
+                let began = self.clock.now_ns();
+                self.ops(work, steps, &task.lists[chunk.copy]).run(chunk.pieces);
+                busy_ns += self.clock.now_ns() - began;
+                chunks += 1;
+            }
+            job.finished.wait();
         }
         let end_ns = self.clock.now_ns();
-        WorkerSpan { nid: work.nid, cpu, start_ns, end_ns, busy_ns, chunks }
+        let ran_on = [began_on, running_on()];
+        WorkerSpan { nid: work.nid, cpu, ran_on, start_ns, end_ns, busy_ns, chunks }
     }
 
     fn lists<'a>(&self, nid: Nid) -> NodeLists<'a> {
@@ -314,10 +262,17 @@ impl Runner<'_> {
     }
 }
 
-/// The widest store of a kind that writes images.
-fn best_image(kind: StoreKind) -> Result<ImageStore, ExecError> {
-    let store = Store::best_image(kind);
-    store.as_image().ok_or(ExecError::NoImageStore { kind })
+/// Cuts the boot CPU's pieces so that it can be stopped now and then: at borders that
+/// no buddy block crosses, and rarely enough to cost nothing.
+fn sliced<'a>(pieces: Vec<Piece<'a>>) -> impl Iterator<Item = Piece<'a>> {
+    const SLICE_PAGES: u64 = 1 << 18;
+    pieces.into_iter().flat_map(|mut piece| {
+        std::iter::from_fn(move || {
+            let next = piece.pages.start.offset(1).align_up(SLICE_PAGES);
+            let pages = next.pages_since(piece.pages.start);
+            (!piece.lines.is_empty()).then(|| piece.split_off(pages))
+        })
+    })
 }
 
 /// Looks up the stores of a work's steps.
@@ -347,42 +302,6 @@ fn node_wall_ns(spans: &[WorkerSpan], nid: Nid) -> u64 {
     let of_node = || spans.iter().filter(|s| s.nid == nid);
     let start = of_node().map(|s| s.start_ns).min().unwrap_or(0);
     of_node().map(|s| s.end_ns).max().unwrap_or(start) - start
-}
-
-/// Distributes pieces over the chunks of the work's jobs, in hand-out order.
-fn cut<'a>(pieces: Vec<Piece<'a>>, work: &Work) -> Vec<Vec<Piece<'a>>> {
-    let mut borders: Vec<PfnRange> = match work.chunk_pages {
-        Some(pages) => {
-            let jobs = work.jobs.iter();
-            jobs.flat_map(|job| padata::chunks_of(job.range(), pages, false)).collect()
-        }
-        None => work.jobs.iter().flat_map(padata::chunks).collect(),
-    };
-    borders.sort();
-    let mut out: Vec<Vec<Piece<'a>>> = Vec::with_capacity(borders.len());
-    let mut borders = borders.into_iter().peekable();
-    let mut chunk = Vec::new();
-    for mut piece in pieces {
-        while !piece.lines.is_empty() {
-            // Pages that no job covers would be lost: they join the chunk before.
-            let end = match borders.peek() {
-                Some(border) if border.end <= piece.pages.start => {
-                    borders.next();
-                    if !chunk.is_empty() {
-                        out.push(std::mem::take(&mut chunk));
-                    }
-                    continue;
-                }
-                Some(border) => border.end.min(piece.pages.end),
-                None => piece.pages.end,
-            };
-            chunk.push(piece.split_off(end.pages_since(piece.pages.start)));
-        }
-    }
-    if !chunk.is_empty() {
-        out.push(chunk);
-    }
-    out
 }
 
 /// Joins chains that a phase has formed to the lists of the phases before.

@@ -144,7 +144,9 @@ impl Checker<'_> {
     /// The first page of a part that differs.
     fn part(&self, part: &Part<'_>) -> Option<(Pfn, PageWords, PageWords)> {
         if let Expect::OnlyOp(op) = self.expect {
-            return self.first_difference(part, |pfn| only_op(self.format, &part.span, pfn, op));
+            let image = only_op(self.format, &part.span, part.pages.start, op)?;
+            let step = if op == PageOp::Zero { 0 } else { STRUCT_PAGE_BYTES };
+            return first_off_ramp(part.lines, part.pages.start, image, step);
         }
         match part.span.fate {
             Fate::Initialised | Fate::Reserved => self.uniform(part),
@@ -154,15 +156,8 @@ impl Checker<'_> {
 
     /// Pages whose images differ in nothing but their own address.
     fn uniform(&self, part: &Part<'_>) -> Option<(Pfn, PageWords, PageWords)> {
-        let mut image = expected_page(self.format, &part.span, part.pages.start, self.sizes);
-        for (line, pfn) in part.lines.iter().zip(part.pages.start.0..) {
-            let found = line.words();
-            if found != image {
-                return Some((Pfn(pfn), found, image));
-            }
-            step_lru(&mut image);
-        }
-        None
+        let image = expected_page(self.format, &part.span, part.pages.start, self.sizes);
+        first_off_ramp(part.lines, part.pages.start, image, STRUCT_PAGE_BYTES)
     }
 
     /// Freed pages, block by block: the head apart, the rest in a row.
@@ -177,22 +172,32 @@ impl Checker<'_> {
                 return Some((block.head, found, head));
             }
             let plain = |pfn| self.format.image(pfn, span.nid, span.zone, PageState::Free);
-            let mut image = plain(block.head.offset(1));
-            let ragged = self.ragged(span, block.head);
-            let tail = lines.iter().take(1 << block.order).zip(block.head.0..).skip(1);
-            for (line, pfn) in tail {
-                let found = line.words();
-                let expected = match ragged && Pfn(pfn).is_aligned(2) {
-                    true => expected_page(self.format, span, Pfn(pfn), self.sizes),
-                    false => image,
-                };
-                if found != expected {
-                    return Some((Pfn(pfn), found, expected));
-                }
-                step_lru(&mut image);
+            let image = plain(block.head.offset(1));
+            let tail = lines.get(1..1 << block.order)?;
+            let wrong = match self.ragged(span, block.head) {
+                true => self.ragged_tail(span, tail, block.head.offset(1)),
+                false => first_off_ramp(tail, block.head.offset(1), image, STRUCT_PAGE_BYTES),
+            };
+            if wrong.is_some() {
+                return wrong;
             }
         }
         None
+    }
+
+    /// The rest of a block that was freed page by page, with marks on some of them.
+    fn ragged_tail(
+        &self,
+        span: &FateSpan,
+        tail: &[Line],
+        first: Pfn,
+    ) -> Option<(Pfn, PageWords, PageWords)> {
+        tail.iter().zip(first.0..).map(|(line, pfn)| (line.words(), Pfn(pfn))).find_map(
+            |(found, pfn)| {
+                let expected = expected_page(self.format, span, pfn, self.sizes);
+                (found != expected).then_some((pfn, found, expected))
+            },
+        )
     }
 
     /// Whether the unit around `pfn` was freed page by page.
@@ -200,17 +205,6 @@ impl Checker<'_> {
         let start = pfn.align_down(self.sizes.unit_pages);
         let end = start.offset(self.sizes.unit_pages);
         span.fate == Fate::FreedByUnit && (start < span.pages.start || end > span.pages.end)
-    }
-
-    fn first_difference(
-        &self,
-        part: &Part<'_>,
-        expected: impl Fn(Pfn) -> Option<PageWords>,
-    ) -> Option<(Pfn, PageWords, PageWords)> {
-        part.lines.iter().zip(part.pages.start.0..).find_map(|(line, pfn)| {
-            let (found, expected) = (line.words(), expected(Pfn(pfn))?);
-            (found != expected).then_some((Pfn(pfn), found, expected))
-        })
     }
 
     /// Walks every list and holds it against the blocks that must be on it.
@@ -313,6 +307,51 @@ fn parts<'a>(
     })
 }
 
+/// The first line that is not `image` with its list pointers advanced by `lru_step`.
+///
+/// Differences are gathered over a batch of lines before anything branches on them:
+/// this reads all memory after every run, and must do so at memory speed.
+fn first_off_ramp(
+    lines: &[Line],
+    first: Pfn,
+    mut image: PageWords,
+    lru_step: u64,
+) -> Option<(Pfn, PageWords, PageWords)> {
+    const BATCH: usize = 64;
+    let mut at = first;
+    for batch in lines.chunks(BATCH) {
+        let begin = image;
+        let mut differences = 0;
+        for line in batch {
+            let found = line.words();
+            differences |= (0..8).fold(0, |bits, w| bits | (found[w] ^ image[w]));
+            step_lru(&mut image, lru_step);
+        }
+        if differences != 0 {
+            return first_difference_in(batch, at, begin, lru_step);
+        }
+        at = at.offset(batch.len() as u64);
+    }
+    None
+}
+
+/// The first of a few lines that differs.
+fn first_difference_in(
+    lines: &[Line],
+    first: Pfn,
+    mut image: PageWords,
+    lru_step: u64,
+) -> Option<(Pfn, PageWords, PageWords)> {
+    for (line, pfn) in lines.iter().zip(first.0..) {
+        let found = line.words();
+        if found != image {
+            return Some((Pfn(pfn), found, image));
+        }
+        step_lru(&mut image, lru_step);
+    }
+    None
+}
+
 /// What a single operation leaves of a page that was filled with 0xff.
 /// `None` where the operation did not come: only deferred pages get one.
 fn only_op(format: &PageFormat, span: &FateSpan, pfn: Pfn, op: PageOp) -> Option<PageWords> {
@@ -333,9 +372,9 @@ fn only_op(format: &PageFormat, span: &FateSpan, pfn: Pfn, op: PageOp) -> Option
     })
 }
 
-fn step_lru(image: &mut PageWords) {
+fn step_lru(image: &mut PageWords, lru_step: u64) {
     for w in LRU {
-        image[w] = image[w].wrapping_add(STRUCT_PAGE_BYTES);
+        image[w] = image[w].wrapping_add(lru_step);
     }
 }
 

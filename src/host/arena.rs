@@ -77,8 +77,8 @@ impl Arena {
     ///
     /// # Errors
     /// [`HostError::BindRefused`] where the kernel does not permit it (one may go on
-    /// without), [`HostError::NoSuchNode`], [`HostError::BindTooLate`],
-    /// [`HostError::Bind`].
+    /// without), [`HostError::NoSuchNode`], [`HostError::NodeNotAllowed`],
+    /// [`HostError::BindTooLate`], [`HostError::Bind`].
     pub fn bind(&mut self, topo: &HostTopology, nid: u32) -> Result<(), HostError> {
         let nodes = topo.nodeset(nid)?;
         if self.touched {
@@ -247,7 +247,7 @@ fn memory_cause(error: hwlocality::errors::HybridError<MemoryBindingError<NodeSe
 }
 
 /// The size of a base page of this kernel, at least one line.
-fn page_bytes() -> usize {
+pub(super) fn page_bytes() -> usize {
     // SAFETY: only asks for a number.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).unwrap_or(4096).max(LINE_BYTES)

@@ -38,6 +38,17 @@ pub enum HostError {
         /// The nodes that exist, as ranges.
         known: String,
     },
+    /// The node exists, but the cpuset of this process keeps its memory away.
+    #[error(
+        "this process may not use the memory of NUMA node {nid}, only that of {allowed}: its \
+         cpuset (cpuset.mems) says so; widen that, or describe a smaller machine with -m"
+    )]
+    NodeNotAllowed {
+        /// The node asked for.
+        nid: u32,
+        /// The nodes that may be used, as ranges.
+        allowed: String,
+    },
     /// The thread could not be bound to its CPU.
     #[error("binding a thread to CPU {cpu} failed: {source}")]
     Pin {

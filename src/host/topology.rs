@@ -6,6 +6,7 @@
 //! made through this type is real.
 
 use super::error::{Cause, HostError};
+use super::node_memory::node_cpus;
 use hwlocality::Topology;
 use hwlocality::bitmap::BitmapIndex;
 use hwlocality::cpu::binding::CpuBindingFlags;
@@ -15,6 +16,7 @@ use hwlocality::object::TopologyObject;
 use hwlocality::object::attributes::ObjectAttributes;
 use hwlocality::object::depth::Depth;
 use hwlocality::object::types::ObjectType;
+use std::path::Path;
 
 /// The variables through which hwloc reads another machine.
 const VARIABLES: [&str; 6] = [
@@ -92,10 +94,12 @@ impl HostTopology {
             Some(ObjectAttributes::NUMANode(numa)) => numa.local_memory().map_or(0, |b| b.get()),
             _ => 0,
         };
-        let cpus = match node.cpuset() {
-            Some(cpuset) => &*cpuset & &self.allowed,
-            None => CpuSet::new(),
+        let cpus = match (node_cpus(Path::new("/"), nid), node.cpuset()) {
+            (Some(cpus), _) => cpus.into_iter().filter_map(index).collect(),
+            (None, Some(cpuset)) => cpuset.clone_target(),
+            (None, None) => CpuSet::new(),
         };
+        let cpus = &cpus & &self.allowed;
         let cores: Vec<CpuSet> = self
             .topology
             .objects_with_type(ObjectType::Core)
@@ -128,14 +132,21 @@ impl HostTopology {
     /// The set of this one node.
     ///
     /// # Errors
-    /// [`HostError::NoSuchNode`].
+    /// [`HostError::NoSuchNode`], [`HostError::NodeNotAllowed`].
     pub(super) fn nodeset(&self, nid: u32) -> Result<NodeSet, HostError> {
-        let known = self.topology.nodeset();
+        let (known, allowed) = (self.topology.complete_nodeset(), self.topology.nodeset());
         match index(nid).filter(|&index| known.is_set(index)) {
-            Some(index) => Ok(NodeSet::from(index)),
+            Some(index) if allowed.is_set(index) => Ok(NodeSet::from(index)),
+            Some(_) => Err(HostError::NodeNotAllowed { nid, allowed: allowed.to_string() }),
             None => Err(HostError::NoSuchNode { nid, known: known.to_string() }),
         }
     }
+}
+
+/// The CPU that the calling thread is on at this moment, where the kernel tells.
+pub fn running_on() -> Option<u32> {
+    // SAFETY: only asks for a number.
+    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
 /// A number as hwloc's sets hold it.
@@ -240,6 +251,7 @@ mod tests {
                 s.spawn(|| {
                     topo.pin_thread(cpu)?;
                     let set = topo.inner().cpu_binding(CpuBindingFlags::THREAD).unwrap();
+                    assert_eq!(running_on(), Some(cpu));
                     Ok::<_, HostError>(members(&set))
                 })
                 .join()

@@ -3,10 +3,9 @@
 //! Buddies merge eagerly, so the blocks depend only on which pages are free:
 //! [`blocks`] gives them. A piece that fills its largest block is freed as a whole;
 //! others are freed page by page, and then pages that had been the head of a block
-//! for a while keep a trace: [`state_in_piece`]. Source: `mm/page_alloc.c:
+//! for a while keep a trace, which [`super::oracle`] knows. Source: `mm/page_alloc.c:
 //! __free_one_page`, `mm/mm_init.c: deferred_free_pages` (v6.12).
 
-use super::struct_page::PageState;
 use crate::pfn::{Pfn, PfnRange};
 
 /// One free block: `1 << order` pages from `head`.
@@ -52,24 +51,9 @@ pub fn pieces(range: PfnRange, unit_pages: u64) -> impl Iterator<Item = PfnRange
     super::padata::chunks_of(range, unit_pages, false)
 }
 
-/// The final state of `pfn` in `piece`, which was freed page by page, ascending.
-///
-/// An even page stands alone in the free list until its neighbour comes, so it was
-/// a head; when its block then merged into a lower one, `list_del` left its mark.
-pub fn state_in_piece(pfn: Pfn, piece: PfnRange, max_order_pages: u64) -> PageState {
-    let block = blocks(piece, max_order_pages)
-        .find(|b| pfn.pages_since(b.head) < b.pages() && b.head <= pfn);
-    match block {
-        Some(b) if b.head == pfn => PageState::FreeHead(b.order),
-        _ if pfn.is_aligned(2) => PageState::FreeMerged,
-        _ => PageState::Free,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     // pfn   3   4         8                 16       18
     //       [o0 | order 2 | order 3         | order 1 )
@@ -78,37 +62,5 @@ mod tests {
         let orders: Vec<(u64, u32)> =
             blocks(PfnRange::new(3, 18), 1024).map(|b| (b.head.0, b.order)).collect();
         assert_eq!(orders, [(3, 0), (4, 2), (8, 3), (16, 1)]);
-    }
-
-    /// The kernel's merging, played through one page at a time.
-    fn played(piece: PfnRange, max_order: u32) -> BTreeMap<u64, PageState> {
-        let mut heads: BTreeMap<u64, u32> = BTreeMap::new();
-        let mut state: BTreeMap<u64, PageState> = BTreeMap::new();
-        for page in piece.start.0..piece.end.0 {
-            let (mut head, mut order) = (page, 0);
-            state.insert(page, PageState::Free);
-            while order < max_order && heads.get(&(head ^ (1 << order))) == Some(&order) {
-                let buddy = head ^ (1 << order);
-                heads.remove(&buddy);
-                state.insert(buddy, PageState::FreeMerged);
-                head = head.min(buddy);
-                order += 1;
-            }
-            heads.insert(head, order);
-            state.insert(head, PageState::FreeHead(order));
-        }
-        state
-    }
-
-    #[test]
-    fn states_equal_the_merging_played_through() {
-        for start in 0..40 {
-            for end in start + 1..72 {
-                let piece = PfnRange::new(start, end);
-                for (page, state) in played(piece, 5) {
-                    assert_eq!(state_in_piece(Pfn(page), piece, 32), state, "{page} in {piece}");
-                }
-            }
-        }
     }
 }

@@ -8,6 +8,8 @@
 use super::version::KernelVersion;
 use crate::machine::Arch;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Options by their Kconfig names in lower case; booleans say "is set".
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -210,6 +212,26 @@ impl KernelConfig {
         for (index, line) in text.lines().enumerate() {
             let at_line = |error| ConfigError::Line { line: index + 1, error: Box::new(error) };
             self.apply_line(line.trim()).map_err(at_line)?;
+        }
+        Ok(())
+    }
+
+    /// Applies what is known of a captured boot's configuration; null options do not
+    /// exist in its version, and options that change nothing here are skipped.
+    ///
+    /// # Errors
+    /// When a known key has a value that it cannot have.
+    pub fn apply_facts(&mut self, config: &BTreeMap<String, Value>) -> Result<(), ConfigError> {
+        for (key, value) in config {
+            let value = match value {
+                Value::Bool(set) => String::from(if *set { "y" } else { "n" }),
+                Value::Null => continue,
+                other => other.to_string(),
+            };
+            match self.set(bare(key), &value) {
+                Err(ConfigError::Unknown { .. }) => {}
+                other => other?,
+            }
         }
         Ok(())
     }

@@ -1,13 +1,15 @@
 //! The result of the memory model: what lies where and who initialises it.
 //!
-//! [`Layout`] is data. First version: memory is taken as the machine gives it, the
-//! memmap of a node lies at the top of that node, and nothing but the memmap itself
-//! and the first MiB is reserved. `plan` makes boot plans out of a layout.
+//! [`Layout`] is data; [`super::boot`] makes it for a machine or a captured boot.
+//! `plan` makes boot plans of a layout, `report` shows it.
 
+use super::cmdline::CmdlineError;
+use super::config::ConfigError;
 use super::padata::InitJob;
+use super::place::PlaceError;
 use super::struct_page::PageFormat;
-use super::version::{EarlyLimit, KernelModel};
-use crate::machine::{Arch, Machine, Node};
+use super::version::{KernelModel, VersionError};
+use crate::machine::Arch;
 use crate::pfn::{self, Nid, Pfn, PfnRange, SectionNr};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -169,108 +171,27 @@ pub struct EarlyPages {
 /// Why a machine has no layout.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum LayoutError {
-    /// The machine has no memory at all.
-    #[error("machine {0} has no memory: give its nodes memory")]
-    Empty(String),
-}
-
-/// Applies the rules of `kernel` to `machine`.
-///
-/// # Errors
-/// When the machine has no memory.
-pub fn layout(machine: &Machine, kernel: &KernelModel) -> Result<Layout, LayoutError> {
-    if machine.memory_bytes() == 0 {
-        return Err(LayoutError::Empty(machine.name.clone()));
-    }
-    let format = kernel.page_format();
-    let mut out = Layout {
-        machine: machine.name.clone(),
-        kernel: kernel.clone(),
-        arch: machine.arch,
-        page_bytes: machine.page_bytes,
-        pages_per_section: (128 << 20) / machine.page_bytes,
-        max_order_pages: 1024,
-        pageblock_pages: 512,
-        format,
-        zones: Vec::new(),
-        memmap: Vec::new(),
-        nodes: Vec::new(),
-        warnings: Vec::new(),
-    };
-    for node in machine.nodes.iter().filter(|n| !n.memory.is_empty()) {
-        let present: Vec<PfnRange> =
-            node.memory.iter().map(|r| r.whole_pages(machine.page_bytes)).collect();
-        sketch_node(&mut out, node, &pfn::normalise(present));
-    }
-    Ok(out)
-}
-
-/// First version: one node by itself, its memmap at its top.
-fn sketch_node(out: &mut Layout, node: &Node, present: &[PfnRange]) {
-    let (first, end) = (present[0].start, present[present.len() - 1].end);
-    let limits =
-        [(ZoneKind::Dma, 1 << 24), (ZoneKind::Dma32, 1 << 32), (ZoneKind::Normal, u64::MAX)];
-    let mut from = Pfn(0);
-    let mut last = first;
-    for (zone, limit) in limits {
-        let range = PfnRange { start: from.max(first), end: Pfn(limit / out.page_bytes).min(end) };
-        from = Pfn(limit / out.page_bytes);
-        let inside = pfn::intersect(present, &[range]);
-        if !inside.is_empty() {
-            last = range.start;
-            out.zones.push(ZoneSpan {
-                nid: node.nid,
-                zone,
-                start_pfn: range.start,
-                spanned: range.pages(),
-                present: pfn::total_pages(&inside),
-            });
-        }
-    }
-    let pps = out.pages_per_section;
-    let memmap_pages = pfn::total_pages(present).next_multiple_of(pps) * 64 / out.page_bytes;
-    let top = PfnRange { start: Pfn(end.0.saturating_sub(memmap_pages)).max(first), end };
-    out.memmap.push(MemmapExtent {
-        section_start: first.section(pps),
-        section_end: end.align_up(pps).section(pps),
-        nid: node.nid,
-        on_nid: node.nid,
-        backing: Backing::Pmd,
-        start: top.start.0 * out.page_bytes,
-        end: top.end.0 * out.page_bytes,
-    });
-    let early_pages = match out.kernel.early_limit {
-        EarlyLimit::All => u64::MAX,
-        EarlyLimit::TwoGib => (2 << 30) / out.page_bytes,
-        EarlyLimit::OneSection => pps,
-    };
-    let split = last.offset(early_pages).align_up(pps);
-    let low = [PfnRange { start: Pfn(0), end: split }];
-    let reserved = pfn::intersect(
-        present,
-        &pfn::normalise(vec![PfnRange::new(0, (1 << 20) / out.page_bytes), top]),
-    );
-    let sweep = pfn::intersect(present, &low);
-    let late_reserved = pfn::subtract(&reserved, &low);
-    let deferred = pfn::subtract(&pfn::subtract(present, &low), &reserved);
-    let max_threads = if out.kernel.threads_by_cpus { node.cpus.len().max(1) as u32 } else { 1 };
-    let jobs = deferred.first().map(|d| InitJob {
-        start: d.start,
-        size: end.align_up(pps).pages_since(d.start),
-        align: pps,
-        min_chunk: pps,
-        max_threads,
-        numa_aware: false,
-    });
-    out.nodes.push(NodeLayout {
-        nid: node.nid,
-        cpus: node.cpus.len() as u32,
-        first_deferred_pfn: (split < end).then_some(split),
-        early_free: pfn::subtract(&sweep, &reserved),
-        early: EarlyPages { sweep, reserved: late_reserved, holes: Vec::new() },
-        pg_reserved: reserved,
-        deferred,
-        max_threads,
-        jobs: jobs.into_iter().collect(),
-    });
+    /// Memory cannot be placed by this kernel's rules.
+    #[error("{machine}: {cause}")]
+    Place {
+        /// The machine.
+        machine: String,
+        /// What is wrong with it.
+        cause: PlaceError,
+    },
+    /// The release names no version that is modelled.
+    #[error(transparent)]
+    Version(#[from] VersionError),
+    /// An option of the command line has a value that Linux would not take as meant.
+    #[error(transparent)]
+    CommandLine(#[from] CmdlineError),
+    /// The command line asks for memory of a node that has none.
+    #[error("hugepages= names node {nid}, which has no memory; name another node")]
+    NodeWithoutMemory {
+        /// The node.
+        nid: Nid,
+    },
+    /// The configuration of a captured boot has an impossible value.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
 }

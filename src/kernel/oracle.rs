@@ -4,7 +4,6 @@
 //! bytes of one page, slowly and plainly. Neither knows strategies or plans: this is
 //! what `exec` compares all executed memory with.
 
-use super::buddy;
 use super::layout::{Layout, NodeLayout, ZoneKind};
 use super::struct_page::{PageFormat, PageState, PageWords};
 use crate::pfn::{self, Nid, Pfn, PfnRange};
@@ -87,10 +86,9 @@ pub fn state(span: &FateSpan, pfn: Pfn, sizes: BlockSizes) -> PageState {
 }
 
 fn freed_state(span: &FateSpan, pfn: Pfn, sizes: BlockSizes) -> PageState {
-    let block = buddy::blocks(span.pages, sizes.max_order_pages)
-        .find(|b| b.head <= pfn && pfn.pages_since(b.head) < b.pages());
-    if let Some(block) = block.filter(|b| b.head == pfn) {
-        return PageState::FreeHead(block.order);
+    let (head, order) = block_around(span.pages, pfn, sizes.max_order_pages);
+    if head == pfn {
+        return PageState::FreeHead(order);
     }
     let unit_start = pfn.align_down(sizes.unit_pages);
     let unit = PfnRange { start: unit_start, end: unit_start.offset(sizes.unit_pages) };
@@ -99,6 +97,16 @@ fn freed_state(span: &FateSpan, pfn: Pfn, sizes: BlockSizes) -> PageState {
         return PageState::FreeMerged;
     }
     PageState::Free
+}
+
+/// The block that `pfn` ends in: the largest aligned one around it inside the free
+/// range, because buddies merge as long as they can.
+fn block_around(free: PfnRange, pfn: Pfn, max_order_pages: u64) -> (Pfn, u32) {
+    let orders = (0..=max_order_pages.trailing_zeros()).rev();
+    let mut blocks = orders.map(|order| (pfn.align_down(1 << order), order));
+    let inside =
+        |(head, order): &(Pfn, u32)| free.start <= *head && head.offset(1 << *order) <= free.end;
+    blocks.find(inside).unwrap_or((pfn, 0))
 }
 
 /// The 64 bytes of `pfn` at the end, a block head's list pointers aside.
@@ -114,6 +122,20 @@ pub fn expected_page(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn the_block_around_a_page_is_the_one_that_merging_makes() {
+        for (start, end) in [(0, 64), (3, 61), (8, 9), (17, 40)] {
+            let free = PfnRange::new(start, end);
+            for block in crate::kernel::buddy::blocks(free, 16) {
+                for pfn in block.head.0..block.head.0 + block.pages() {
+                    let found = block_around(free, Pfn(pfn), 16);
+                    assert_eq!(found, (block.head, block.order), "{pfn} in {free}");
+                }
+            }
+        }
+    }
 
     // pfn      3            8                16      20
     // span     [ ragged unit | whole unit     | ragged )      unit 8, largest 16
@@ -134,5 +156,40 @@ mod tests {
         assert_eq!(at(8), PageState::FreeHead(3));
         assert_eq!(at(10), PageState::Free);
         assert_eq!(at(18), PageState::FreeMerged);
+    }
+
+    /// The kernel's merging, played through one page at a time.
+    fn played(piece: PfnRange, max_order: u32) -> BTreeMap<u64, PageState> {
+        let mut heads: BTreeMap<u64, u32> = BTreeMap::new();
+        let mut state: BTreeMap<u64, PageState> = BTreeMap::new();
+        for page in piece.start.0..piece.end.0 {
+            let (mut head, mut order) = (page, 0);
+            state.insert(page, PageState::Free);
+            while order < max_order && heads.get(&(head ^ (1 << order))) == Some(&order) {
+                let buddy = head ^ (1 << order);
+                heads.remove(&buddy);
+                state.insert(buddy, PageState::FreeMerged);
+                head = head.min(buddy);
+                order += 1;
+            }
+            heads.insert(head, order);
+            state.insert(head, PageState::FreeHead(order));
+        }
+        state
+    }
+
+    #[test]
+    fn states_equal_the_merging_played_through() {
+        // One unit larger than all ranges: everything is freed page by page.
+        let sizes = BlockSizes { max_order_pages: 32, unit_pages: 128 };
+        for start in 1..40 {
+            for end in start + 1..72 {
+                let (nid, zone, fate) = (Nid(0), ZoneKind::Normal, Fate::FreedByUnit);
+                let span = FateSpan { nid, pages: PfnRange::new(start, end), zone, fate };
+                for (page, expected) in played(span.pages, 5) {
+                    assert_eq!(state(&span, Pfn(page), sizes), expected, "{page} in {span:?}");
+                }
+            }
+        }
     }
 }

@@ -25,7 +25,7 @@ pub fn of(model: &KernelModel) -> PageFormat {
     let zone_shift = node_shift - zone_bits(model);
     let cpupid_bits = cpupid_bits(model);
     PageFormat {
-        vmemmap_base: vmemmap_base(model, false),
+        vmemmap_base: vmemmap_base(model.version, model.arch, false),
         node_shift: node_shift.min(63),
         zone_shift,
         cpupid_mask: ((1 << cpupid_bits) - 1) << (zone_shift - cpupid_bits),
@@ -59,14 +59,15 @@ pub fn struct_page_bytes(model: &KernelModel) -> u64 {
 /// Virtual address of the struct page of page frame 0, without randomisation and with
 /// physical memory counted from 0. Where the linear map starts at the first DRAM
 /// (arm64, riscv64), Linux subtracts its struct pages.
-pub fn vmemmap_base(model: &KernelModel, five_levels: bool) -> u64 {
-    let since = |major, minor| model.version >= KernelVersion::new(major, minor);
-    match model.arch {
+pub fn vmemmap_base(version: KernelVersion, arch: Arch, five_levels: bool) -> u64 {
+    let since = |major, minor| version >= KernelVersion::new(major, minor);
+    match arch {
         Arch::X86_64 if five_levels => 0xffd4_0000_0000_0000,
         Arch::X86_64 => 0xffff_ea00_0000_0000,
         Arch::Arm64 if since(6, 9) => 0xffff_fdff_c000_0000,
         Arch::Arm64 => 0xffff_fc00_0000_0000,
-        Arch::Ppc64 => 0xc00c_0000_0000_0000,
+        Arch::Ppc64 if since(5, 2) => 0xc00c_0000_0000_0000,
+        Arch::Ppc64 => 0xf000_0000_0000_0000,
         Arch::S390x => 0x0372_0000_0000,
         Arch::Riscv64 => 0xff1c_0000_0000_0000,
         Arch::Sparc64 => 0x0002_0000_0000_0000,

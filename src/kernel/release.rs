@@ -16,6 +16,8 @@ pub struct Release {
     /// The third number; for `X.Y.0-N-flavour` of a distribution, whose third number
     /// says nothing, the highest, because such kernels follow the stable series.
     pub patch: u32,
+    /// `N` of a distribution's `X.Y.0-N-flavour`.
+    pub build: Option<u32>,
     /// The text as given.
     pub text: String,
 }
@@ -31,29 +33,44 @@ pub enum Backport {
     ZoneEnd,
     /// Holes take node and zone of the region behind them (5.12).
     NeighbourHoles,
+    /// A section's usage map has an `rcu_head` (6.8).
+    UsageRcuHead,
+    /// s390x: tables of base pages fill a whole page (6.17).
+    WholePageTables,
 }
 
-/// Series, and the first release in it that has a rule.
-const BACKPORTS: [(Backport, KernelVersion, u32); 6] = [
-    (Backport::ReservedInLimit, KernelVersion::new(4, 4), 155),
-    (Backport::InterruptsOn, KernelVersion::new(5, 4), 47),
-    (Backport::InterruptsOn, KernelVersion::new(5, 7), 3),
-    (Backport::ZoneEnd, KernelVersion::new(5, 10), 5),
-    (Backport::NeighbourHoles, KernelVersion::new(5, 10), 25),
-    (Backport::NeighbourHoles, KernelVersion::new(5, 11), 8),
+/// Series, the first release in it that has a rule, and Debian's first `.0-N` of the
+/// series with it where builds without are about.
+const BACKPORTS: [(Backport, KernelVersion, u32, Option<u32>); 14] = [
+    (Backport::ReservedInLimit, KernelVersion::new(4, 4), 155, None),
+    (Backport::InterruptsOn, KernelVersion::new(5, 4), 47, None),
+    (Backport::InterruptsOn, KernelVersion::new(5, 7), 3, None),
+    (Backport::ZoneEnd, KernelVersion::new(5, 10), 5, None),
+    (Backport::NeighbourHoles, KernelVersion::new(5, 10), 25, None),
+    (Backport::NeighbourHoles, KernelVersion::new(5, 11), 8, None),
+    (Backport::UsageRcuHead, KernelVersion::new(5, 10), 210, Some(29)),
+    (Backport::UsageRcuHead, KernelVersion::new(5, 15), 149, None),
+    (Backport::UsageRcuHead, KernelVersion::new(6, 1), 76, Some(18)),
+    (Backport::UsageRcuHead, KernelVersion::new(6, 6), 15, None),
+    (Backport::UsageRcuHead, KernelVersion::new(6, 7), 3, None),
+    (Backport::WholePageTables, KernelVersion::new(6, 12), 42, None),
+    (Backport::WholePageTables, KernelVersion::new(6, 15), 10, None),
+    (Backport::WholePageTables, KernelVersion::new(6, 16), 1, None),
 ];
 
 impl Release {
     /// The first release of a version, as it left mainline.
     pub fn mainline(version: KernelVersion) -> Self {
-        Self { version, patch: 0, text: version.to_string() }
+        Self { version, patch: 0, build: None, text: version.to_string() }
     }
 
     /// Whether a stable release of this series brought `rule` by now.
     pub fn has(&self, rule: Backport) -> bool {
-        BACKPORTS
-            .iter()
-            .any(|&(b, series, first)| b == rule && series == self.version && self.patch >= first)
+        let named = BACKPORTS.iter().find(|(b, series, ..)| *b == rule && *series == self.version);
+        named.is_some_and(|&(_, _, patch, build)| match (self.build, build) {
+            (Some(own), Some(first)) => own >= first,
+            _ => self.patch >= patch,
+        })
     }
 }
 
@@ -66,16 +83,17 @@ impl FromStr for Release {
         let digits = third.split(|c: char| !c.is_ascii_digit()).next().unwrap_or("");
         let patch = digits.parse().unwrap_or(0);
         let behind = &third[digits.len()..];
-        let follows_stable = patch == 0 && !digits.is_empty() && is_abi_number(behind);
-        let patch = if follows_stable { u32::MAX } else { patch };
-        Ok(Self { version, patch, text: text.trim().into() })
+        let build = abi_number(behind).filter(|_| patch == 0 && !digits.is_empty());
+        let patch = if build.is_some() { u32::MAX } else { patch };
+        Ok(Self { version, patch, build, text: text.trim().into() })
     }
 }
 
-/// Whether `-32-cloud-amd64` or the like follows: the number of a distribution's
-/// binary interface. Release candidates (`-rc7`) have no number there.
-fn is_abi_number(behind: &str) -> bool {
-    behind.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+/// 32 in `-32-cloud-amd64`: the number of a distribution's binary interface. Release
+/// candidates (`-rc7`) have no number there.
+fn abi_number(behind: &str) -> Option<u32> {
+    let rest = behind.strip_prefix('-')?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -103,5 +121,7 @@ mod tests {
         assert!(release("5.10.0-32-amd64").has(Backport::NeighbourHoles));
         assert!(!release("5.9.200").has(Backport::ZoneEnd));
         assert!(!release("4.4.0").has(Backport::ReservedInLimit));
+        assert!(!release("5.10.0-8-amd64").has(Backport::UsageRcuHead));
+        assert!(release("5.10.0-29-amd64").has(Backport::UsageRcuHead));
     }
 }

@@ -184,8 +184,12 @@ impl KernelModel {
 
     /// The same release in another configuration.
     pub fn with_config(&self, config: KernelConfig) -> Self {
-        let release = Release::from_str(&self.release);
-        Self::of(&release.unwrap_or(Release::mainline(self.version)), self.arch, config)
+        Self::of(&self.release(), self.arch, config)
+    }
+
+    /// The release, taken apart.
+    pub fn release(&self) -> Release {
+        Release::from_str(&self.release).unwrap_or(Release::mainline(self.version))
     }
 
     /// What a kernel command line changes: `early_page_ext` stops deferral, from 6.1

@@ -185,35 +185,12 @@ fn counted(count: usize, what: &str) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::{Arch, Node, Source, Sources};
+    use super::super::Arch;
     use super::*;
-    use crate::warning::Origin;
 
     /// A machine with `count` nodes and nothing in them.
     pub(in crate::machine) fn blank(arch: Arch, page_bytes: u64, count: usize) -> Machine {
-        let source = || Source::new(Origin::Given, "test");
-        let node =
-            |i| Node { nid: Nid(i), memory: vec![], cpus: vec![], channels: None, mts: None };
-        Machine {
-            name: "test".into(),
-            title: String::new(),
-            arch,
-            page_bytes,
-            nodes: (0..count as u32).map(node).collect(),
-            cpus: vec![],
-            distances: None,
-            caches: vec![],
-            cpu_model: None,
-            kernel_release: None,
-            is_this_host: false,
-            source: Sources {
-                topology: source(),
-                memory_bytes: source(),
-                memory_ranges: source(),
-                distances: source(),
-            },
-            warnings: vec![],
-        }
+        Machine::of_ranges("test", arch, page_bytes, vec![Vec::new(); count])
     }
 
     fn two_nodes(memory: [&[(u64, u64)]; 2]) -> Machine {

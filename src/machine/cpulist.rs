@@ -1,6 +1,6 @@
 //! Lists of CPU ids as Linux writes them: `0-25,52-77`.
 //!
-//! [`parse`] reads a list and [`format`] writes one. Used by [`super::file`],
+//! [`parse`] reads a list and [`format()`] writes one. Used by [`super::file`],
 //! [`super::limits`], [`super::sysfs`] and the reports; uses nothing itself.
 
 /// The highest CPU id that is taken; far above `NR_CPUS` of any distribution.

@@ -98,6 +98,7 @@ fn build(name: &str, text: &str) -> Outcome<Machine> {
         cpu_model: parsed.cpu_model.clone(),
         kernel_release: parsed.kernel.clone(),
         is_this_host: false,
+        boot: None,
         source: Sources {
             topology: given(),
             memory_bytes: given(),

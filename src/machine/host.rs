@@ -8,6 +8,7 @@ use super::assume::place;
 use super::check::{finish, title};
 use super::hwloc::{Facts, describe, empty_node, node_bytes, topology_of_host};
 use super::{Arch, Machine, MachineError, Source, sysfs};
+use crate::host::node_memory::node_cpus;
 use crate::pfn::Nid;
 use crate::warning::Origin;
 use std::collections::{BTreeSet, HashMap};
@@ -36,6 +37,7 @@ pub fn join(
     machine.is_this_host = true;
     machine.kernel_release = sysfs::kernel_release(root);
     let memory = sysfs::memory(root, machine.page_bytes);
+    place_cpus(&mut machine, root);
     add_nodes(&mut machine, root);
     if let Some(memory) = memory {
         for node in &mut machine.nodes {
@@ -66,6 +68,18 @@ fn add_nodes(machine: &mut Machine, root: &Path) {
     machine.nodes.sort_by_key(|n| n.nid);
 }
 
+/// Puts every CPU on the node where Linux has it: hwloc shows CPUs also on nodes
+/// without CPUs in their neighbourhood.
+fn place_cpus(machine: &mut Machine, root: &Path) {
+    let listed = |nid: Nid| node_cpus(root, nid.0).unwrap_or_default().into_iter();
+    let nids = sysfs::node_ids(root).into_iter();
+    let node_of: HashMap<u32, Nid> =
+        nids.flat_map(|nid| listed(nid).map(move |cpu| (cpu, nid))).collect();
+    for cpu in &mut machine.cpus {
+        cpu.nid = node_of.get(&cpu.id).copied().unwrap_or(cpu.nid);
+    }
+}
+
 fn add_distances(machine: &mut Machine, root: &Path) {
     let nids: Vec<Nid> = machine.nodes.iter().map(|n| n.nid).collect();
     match sysfs::distances(root) {
@@ -86,6 +100,7 @@ fn add_distances(machine: &mut Machine, root: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Cpu;
     use super::super::check::tests::blank;
     use super::super::sysfs::tests::{put, tree};
     use super::*;
@@ -104,6 +119,19 @@ mod tests {
         assert_eq!(machine.kernel_release.as_deref(), Some("6.12.1-test"));
         assert_eq!(machine.source.memory_ranges.origin, Origin::Read);
         assert!(machine.is_this_host && machine.warnings.is_empty());
+    }
+
+    // hwloc shows CPU 0 on node 0, the first node near it; Linux has it on node 2.
+    #[test]
+    fn a_cpu_belongs_to_the_node_where_linux_has_it() {
+        let dir = tree(&[(0, &[0, 1]), (2, &[2])]);
+        put(&dir, "sys/devices/system/node/node2/cpu0/online", "1\n");
+        let mut blank = blank(Arch::X86_64, 4096, 1);
+        blank.cpus.push(Cpu { id: 0, nid: Nid(0), core: 0, package: 0 });
+        let machine = join(blank, &HashMap::new(), dir.path()).unwrap();
+        assert_eq!(machine.cpus.iter().map(|c| (c.id, c.nid.0)).collect::<Vec<_>>(), [(0, 2)]);
+        assert!(machine.nodes[0].cpus.is_empty());
+        assert_eq!(machine.nodes[1].cpus, [0]);
     }
 
     #[test]

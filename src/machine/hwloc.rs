@@ -1,7 +1,7 @@
 //! hwloc topologies: of XML, of synthetic strings, and of this host.
 //!
 //! [`from_xml`] and [`from_synthetic`] make whole machines; [`topology_of_host`]
-//! and [`describe`] serve [`super::host`], which knows the memory better. hwloc
+//! and `describe` serve [`super::host`], which knows the memory better. hwloc
 //! knows sizes and no addresses, so that [`super::assume`] places the memory.
 
 use super::assume::{arch_of, default_page_bytes, place};
@@ -17,6 +17,7 @@ use hwlocality::object::types::{CacheType, ObjectType};
 use hwlocality::object::{TopologyObject, TopologyObjectID};
 use hwlocality::topology::builder::{BuildFlags, TopologyBuilder, TypeFilter};
 use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
 
 /// Reads hwloc XML of format 2 or 3. `name` is for errors and the machine's name.
 pub fn from_xml(name: &str, text: &str) -> Result<Machine, MachineError> {
@@ -33,6 +34,10 @@ pub fn from_xml(name: &str, text: &str) -> Result<Machine, MachineError> {
             write it again with lstopo of hwloc 2, and unedited"
             ))
         })?;
+    if counts(&topology) != seen.counts() {
+        let (pus, nodes) = seen.counts();
+        return Err(bad(dropped(counts(&topology), pus, nodes)));
+    }
     let facts = Facts {
         name,
         from: format!("hwloc XML format {version}"),
@@ -46,12 +51,16 @@ pub fn from_xml(name: &str, text: &str) -> Result<Machine, MachineError> {
 /// Reads an hwloc synthetic string, which is also the machine's name.
 pub fn from_synthetic(text: &str) -> Result<Machine, MachineError> {
     let bad = |problem: String| MachineError::Synthetic { text: text.into(), problem };
-    synthetic::check(text).map_err(bad)?;
+    let asked = synthetic::check(text).map_err(bad)?;
     let invalid = |_| format!("hwloc refuses it; {}", synthetic::EXAMPLE);
     let topology = builder(BuildFlags::empty())
         .and_then(|b| b.from_synthetic(text).map_err(|e| invalid(e.to_string())))
         .and_then(|b| b.build().map_err(|e| invalid(e.to_string())))
         .map_err(bad)?;
+    let (pus, nodes) = counts(&topology);
+    if pus as u64 != asked.pus || (asked.nodes != 0 && nodes as u64 != asked.nodes) {
+        return Err(bad(dropped((pus, nodes), asked.pus, asked.nodes)));
+    }
     let from = "hwloc synthetic string".to_string();
     let facts = Facts { name: text, from, arch: None, kernel_release: None };
     let machine = describe(&topology, &facts);
@@ -72,6 +81,17 @@ pub fn topology_of_host() -> Result<Topology, MachineError> {
         ));
     }
     Ok(topology)
+}
+
+/// How many CPUs and nodes hwloc has built. It drops objects that it cannot bring
+/// into an order, with a complaint on the standard error stream only.
+fn counts(topology: &Topology) -> (usize, usize) {
+    let pus = topology.objects_with_type(ObjectType::PU).count();
+    (pus, topology.objects_at_depth(Depth::NUMANode).count())
+}
+
+fn dropped((pus, nodes): (usize, usize), asked_pus: impl Display, asked: impl Display) -> String {
+    format!("hwloc keeps {pus} of {asked_pus} CPUs and {nodes} of {asked} nodes; check the indexes")
 }
 
 fn builder(flags: BuildFlags) -> Result<TopologyBuilder, String> {
@@ -115,6 +135,7 @@ pub(super) fn describe(topology: &Topology, facts: &Facts<'_>) -> Machine {
         cpu_model: cpu_model(topology),
         kernel_release: facts.kernel_release.map(str::to_string),
         is_this_host: false,
+        boot: None,
         source: Sources {
             topology: read(),
             memory_bytes: read(),

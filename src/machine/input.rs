@@ -4,7 +4,7 @@
 //! from elsewhere, for example standard input. The formats themselves are in
 //! [`super::file`], [`super::hwloc`], [`super::host`] and [`super::library`].
 
-use super::{Machine, MachineError, file, host, hwloc, library, text};
+use super::{Machine, MachineError, file, from_facts, host, hwloc, library, text};
 use std::path::Path;
 
 /// The kinds of input.
@@ -20,6 +20,8 @@ pub enum Format {
     Synthetic,
     /// Machine TOML.
     MachineToml,
+    /// A captured boot in JSON.
+    Facts,
 }
 
 /// What a name that is not there must end in to be a file and no synthetic string.
@@ -35,7 +37,9 @@ pub fn load(spec: &str, forced: Option<Format>) -> Result<Machine, MachineError>
         Some(Format::Host) => host::load(),
         Some(Format::Library) => library::load(spec),
         Some(Format::Synthetic) => hwloc::from_synthetic(spec),
-        Some(format @ (Format::HwlocXml | Format::MachineToml)) => load_file(spec, Some(format)),
+        Some(format @ (Format::HwlocXml | Format::MachineToml | Format::Facts)) => {
+            load_file(spec, Some(format))
+        }
         None if looks_like_path(spec) => load_file(spec, None),
         None => hwloc::from_synthetic(spec),
     }
@@ -43,23 +47,28 @@ pub fn load(spec: &str, forced: Option<Format>) -> Result<Machine, MachineError>
 
 /// Reads a machine from text of a file or of a stream called `name`.
 ///
-/// Without `forced` the text decides: one that begins with `<` is XML, any other
-/// is TOML. A forced synthetic string may stand in a file as well; the formats
-/// that are no text are taken as not forced.
+/// Without `forced` the text decides: one that begins with `<` is XML, with `{` a
+/// captured boot, any other is TOML. A forced synthetic string may stand in a file as
+/// well; the formats that are no text are taken as not forced.
 pub fn parse_text(
     name: &str,
     bytes: &[u8],
     forced: Option<Format>,
 ) -> Result<Machine, MachineError> {
     let text = text::as_text(name, bytes)?;
-    let found =
-        if text.trim_start().starts_with('<') { Format::HwlocXml } else { Format::MachineToml };
+    let found = match text.trim_start().bytes().next() {
+        Some(b'<') => Format::HwlocXml,
+        Some(b'{') => Format::Facts,
+        _ => Format::MachineToml,
+    };
     match forced {
         Some(Format::Synthetic) => hwloc::from_synthetic(text.trim()),
         Some(Format::HwlocXml) => hwloc::from_xml(name, &text),
         Some(Format::MachineToml) => file::parse(name, &text),
+        Some(Format::Facts) => from_facts::parse(name, &text),
         Some(Format::Host | Format::Library) | None => match found {
             Format::HwlocXml => hwloc::from_xml(name, &text),
+            Format::Facts => from_facts::parse(name, &text),
             _ => file::parse(name, &text),
         },
     }

@@ -33,16 +33,43 @@ fn shared(name: &str) -> Option<String> {
     }
 }
 
-/// XML of a small topology, as hwloc itself writes it.
+/// XML of a synthetic topology, as hwloc itself writes it.
+fn exported(synthetic: &str) -> String {
+    use hwlocality::topology::export::xml::XMLExportFlags;
+    let topology = hwlocality::Topology::builder().from_synthetic(synthetic).unwrap();
+    topology.build().unwrap().export_xml(XMLExportFlags::empty()).unwrap().to_string()
+}
+
+/// XML of a small topology.
 fn xml() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
-    TEXT.get_or_init(|| {
-        use hwlocality::topology::export::xml::XMLExportFlags;
-        let text = "pack:2 [numa(memory=2GiB)] l2:1(size=1MiB) core:2 pu:2";
-        let topology = hwlocality::Topology::builder().from_synthetic(text).unwrap();
-        let topology = topology.build().unwrap();
-        topology.export_xml(XMLExportFlags::empty()).unwrap().to_string()
-    })
+    TEXT.get_or_init(|| exported("pack:2 [numa(memory=2GiB)] l2:1(size=1MiB) core:2 pu:2"))
+}
+
+#[test]
+fn xml_that_hwloc_writes_gives_the_same_machine() {
+    for text in [
+        "pack:2 [numa(memory=2GiB)] l2:1(size=1MiB) core:2 pu:2",
+        "[numa(memory=1GiB)][numa(memory=5GiB)] die:2 core:2 pu:1",
+        "pack:2 core:2 [numa(memory=1GiB)] pu:1",
+        "pack:3 [numa(memory=1GiB indexes=8,3,700)] group:2 l1i:1 l1:1 core:1 pu:4",
+        "[numa(memory=1GiB)] pu:1",
+    ] {
+        let (direct, xml) = (load(text, None).unwrap(), exported(text));
+        let read = parse_text("x", xml.as_bytes(), None).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(read.nodes, direct.nodes, "{text}");
+        assert_eq!((read.cpus, read.caches), (direct.cpus, direct.caches), "{text}");
+    }
+}
+
+#[test]
+fn xml_of_this_host_is_read() {
+    use hwlocality::topology::export::xml::XMLExportFlags;
+    let topology = hwloc::topology_of_host().unwrap();
+    let xml = topology.export_xml(XMLExportFlags::empty()).unwrap().to_string();
+    let machine = parse_text("x", xml.as_bytes(), None).unwrap();
+    assert_eq!(machine.cpus, host::load().unwrap().cpus);
+    assert!(!machine.is_this_host && machine.kernel_release.is_some());
 }
 
 #[test]
@@ -63,6 +90,16 @@ fn nodes_with_the_same_cpus_share_none() {
     let machine = load("[numa(memory=1GiB)][numa(memory=5GiB)] core:2 pu:1", None).unwrap();
     assert_eq!(machine.nodes[0].cpus, [0, 1]);
     assert!(machine.nodes[1].cpus.is_empty() && machine.nodes[1].memory_bytes() == 5 * GIB);
+}
+
+/// hwloc's own check of a finished topology, which debug builds of the binding run
+/// unless told otherwise, aborts on the second string; Cargo.toml tells otherwise.
+#[test]
+fn indexes_that_hwloc_cannot_order_are_usage_errors() {
+    assert!(usage("[numa(memory=1GiB)] pu:4(indexes=0,0,1,2)").contains("3 of 4 CPUs"));
+    let node = "[numa(memory=1GiB indexes=4,2)]";
+    let text = format!("[numa(memory=1GiB)] group:2 {node} l3:1 pu:4(indexes=2*2:3*2)");
+    assert!(usage(&text).contains("check the indexes"));
 }
 
 #[test]
@@ -142,9 +179,10 @@ fn distances_are_placed_by_node_and_not_by_row() {
     let table = machine.distances.clone().unwrap();
     assert!((0..8).all(|i| table[i][i] == 10));
     assert_eq!(machine.kernel_release.as_deref(), Some("4.1.0-2-amd64"));
-    // The file orders rows 0, 1, 6, 7, 4, 5, 2, 3; hwloc keeps that order.
-    let node = |n| Nid(n);
-    assert_eq!(machine.distance(node(0), node(1)), 16);
+    // The tree lists nodes 0, 1, 6, 7, 4, 5, 2, 3; the matrix has them by id.
+    assert_eq!(table[2], [16, 22, 10, 16, 16, 16, 16, 16]);
+    assert_eq!(table[6], [16, 22, 16, 22, 16, 22, 10, 16]);
+    assert_eq!(machine.distance(Nid(6), Nid(3)), 22);
 }
 
 #[test]
@@ -156,8 +194,11 @@ fn truncated_and_edited_xml_is_refused() {
     let future = xml().replacen("version=\"2.0\"", "version=\"9.0\"", 1);
     let error = parse_text("new.xml", future.as_bytes(), None).unwrap_err().to_string();
     assert!(error.contains("format 9.0"), "{error}");
-    let empty = parse_text("e.xml", b"<topology version=\"2.0\">\n</topology>", None);
-    assert!(empty.unwrap_err().to_string().contains("hwloc cannot read"));
+    // A comment is XML, but not for hwloc's own small parser.
+    let remark = xml().replacen("<object ", "<!-- mine --><object ", 1);
+    if let Err(error) = parse_text("remark.xml", remark.as_bytes(), None) {
+        assert!(error.to_string().contains("hwloc cannot read"), "{error}");
+    }
 }
 
 #[test]
@@ -195,6 +236,39 @@ proptest! {
     }
 
     #[test]
+    fn hwloc_takes_or_refuses_every_string_that_passes_the_check(
+        levels in prop::collection::vec(
+            (
+                prop::sample::select(vec![
+                    "pack", "die", "numa", "group", "core", "l1", "l2", "l3", "l1i", "tile", "",
+                ]),
+                1u32..5,
+                prop::sample::select(vec![
+                    "", "", "(memory=1GiB)", "(size=1MiB)", " [numa(memory=1GiB)]", "[numa]",
+                    " [numa(memory=3 indexes=4,2,1,3)]", "(indexes=1,0)",
+                    "(memory=1TB indexes=7,8)",
+                ]),
+            ),
+            0..5,
+        ),
+        pus in 1u32..9,
+        loops in prop::option::of(prop::collection::vec((1u32..9, 1u32..9), 1..4)),
+    ) {
+        let mut text = String::from("[numa(memory=1GiB)] ");
+        for (kind, count, behind) in levels {
+            let colon = if kind.is_empty() { "" } else { ":" };
+            let _ = write!(text, "{kind}{colon}{count}{behind} ");
+        }
+        let _ = write!(text, "pu:{pus}");
+        if let Some(loops) = loops {
+            let loops: Vec<_> = loops.iter().map(|(a, b)| format!("{a}*{b}")).collect();
+            let _ = write!(text, "(indexes={})", loops.join(":"));
+        }
+        prop_assert!(super::super::synthetic::check(&text).is_ok());
+        let _ = load(&text, None);
+    }
+
+    #[test]
     fn random_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         let _ = parse_text("bytes", &bytes, None);
         let _ = load(&String::from_utf8_lossy(&bytes), Some(Format::Synthetic));
@@ -204,5 +278,23 @@ proptest! {
     fn truncated_xml_never_reaches_hwloc(cut in 0usize..6000) {
         let cut = cut.min(xml().trim_end().len() - 1);
         prop_assert!(parse_text("cut", &xml().as_bytes()[..cut], Some(Format::HwlocXml)).is_err());
+    }
+
+    #[test]
+    fn edited_xml_never_crashes_hwloc(
+        edits in prop::collection::vec((100usize..60_000, "[0-9a-fx,_-]"), 1..4),
+    ) {
+        // More than 32 CPUs, so that sets have several words.
+        static BASE: OnceLock<String> = OnceLock::new();
+        let base = BASE.get_or_init(|| exported("pack:2 [numa(memory=2GiB)] core:10 pu:2"));
+        let mut text: Vec<char> = base.chars().collect();
+        for (at, with) in edits {
+            let at = at % text.len();
+            if let Some(new) = with.chars().next().filter(|_| !"<>/=\"\n".contains(text[at])) {
+                text[at] = new;
+            }
+        }
+        let text: String = text.into_iter().collect();
+        let _ = parse_text("edited", text.as_bytes(), Some(Format::HwlocXml));
     }
 }

@@ -5,6 +5,7 @@
 //! which of them are assumed.
 
 use super::{Machine, MachineError, file};
+use crate::nearest::nearest;
 
 /// The built-in files by name, in the order of the list for people: by architecture,
 /// then from small to large.
@@ -42,40 +43,10 @@ pub fn load(name: &str) -> Result<Machine, MachineError> {
         Some((known, text)) => file::parse(&format!("@{known}"), text),
         None => Err(MachineError::UnknownName {
             name: bare.into(),
-            suggestion: nearest(bare),
+            suggestion: nearest(bare, FILES.map(|(known, _)| known)).map(str::to_owned),
             known: FILES.iter().map(|(known, _)| format!("@{known}")).collect(),
         }),
     }
-}
-
-/// The known name that is nearest to a wrong one, if any is near.
-fn nearest(name: &str) -> Option<String> {
-    if name.is_empty() || name.len() > 64 {
-        return None;
-    }
-    let lower = name.to_ascii_lowercase();
-    let holds = FILES.iter().find(|(known, _)| known.contains(&lower) || lower.contains(known));
-    let near = || {
-        let with_steps = FILES.iter().map(|(known, _)| (steps(&lower, known), *known));
-        with_steps.min().filter(|(steps, known)| *steps <= known.len() / 3 + 1)
-    };
-    holds.map(|(known, _)| *known).or_else(|| near().map(|(_, known)| known)).map(str::to_string)
-}
-
-/// Levenshtein's distance: letters to insert, delete or replace.
-fn steps(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut next = Vec::with_capacity(row.len());
-        next.push(i + 1);
-        for (to, pair) in b.iter().zip(row.windows(2)) {
-            let (&[diagonal, above], Some(&left)) = (pair, next.last()) else { continue };
-            next.push((diagonal + usize::from(from != *to)).min(above + 1).min(left + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! What a computer is: nodes, CPUs, memory, distances, caches.
 //!
 //! [`Machine`] is plain data without I/O. The submodules make one out of an input:
-//! [`host`] (this computer), [`hwloc`] (hwloc XML and synthetic strings), [`file`]
-//! (machine TOML, written by [`to_toml`]), [`library`] (the built-in `@name`s).
+//! [`host`] (this computer), [`hwloc`] (hwloc XML and synthetic strings), [`mod@file`]
+//! (machine TOML, written by [`to_toml`]), [`library`] (the built-in `@name`s),
+//! [`from_facts`] (captured boots).
 //! [`input`] finds out which of them an argument means. [`assume`] places memory of
 //! which only sizes are known, [`check`] holds every front end to the same rules.
 //! [`limits`] says how much of this host may be used.
@@ -12,7 +13,9 @@ pub mod assume;
 pub mod check;
 pub mod cpulist;
 pub mod error;
+pub mod facts;
 pub mod file;
+pub mod from_facts;
 pub mod host;
 pub mod hwloc;
 pub mod input;
@@ -23,6 +26,7 @@ pub mod sysfs;
 pub mod text;
 pub mod to_toml;
 pub mod xml;
+mod xml_objects;
 
 pub use error::MachineError;
 pub use input::{Format, load};
@@ -31,6 +35,7 @@ use crate::pfn::{Nid, PhysRange};
 use crate::warning::{Origin, Warning};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// A processor architecture of which Linux's memory layout is known here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -75,6 +80,10 @@ pub struct Machine {
     pub kernel_release: Option<String>,
     /// Whether it is the computer this program runs on.
     pub is_this_host: bool,
+    /// What memblock knew, where the input is a captured boot: memory, reservations and
+    /// node data make its layout exact instead of assumed.
+    #[serde(skip)]
+    pub boot: Option<Arc<facts::BootFacts>>,
     /// Where the facts came from, for people and for `machine --json`.
     pub source: Sources,
     /// What had to be assumed or looked doubtful.
@@ -154,14 +163,54 @@ impl Source {
 impl Node {
     /// The node's memory in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        self.memory.iter().map(|r| r.bytes()).sum()
+        self.memory.iter().fold(0, |sum, r| sum.saturating_add(r.bytes()))
     }
 }
 
 impl Machine {
+    /// A machine of which nothing is known but its nodes' memory: ids from 0 on.
+    ///
+    /// For models and tests; front ends fill in the rest and pass [`check::finish`].
+    pub fn of_ranges(
+        name: &str,
+        arch: Arch,
+        page_bytes: u64,
+        nodes: impl IntoIterator<Item = Vec<PhysRange>>,
+    ) -> Self {
+        let given = || Source::new(Origin::Given, name);
+        let node = |(nid, memory)| Node {
+            nid: Nid(nid),
+            memory,
+            cpus: Vec::new(),
+            channels: None,
+            mts: None,
+        };
+        Self {
+            name: name.into(),
+            title: name.into(),
+            arch,
+            page_bytes,
+            nodes: (0..).zip(nodes).map(node).collect(),
+            cpus: Vec::new(),
+            distances: None,
+            caches: Vec::new(),
+            cpu_model: None,
+            kernel_release: None,
+            is_this_host: false,
+            boot: None,
+            source: Sources {
+                topology: given(),
+                memory_bytes: given(),
+                memory_ranges: given(),
+                distances: given(),
+            },
+            warnings: Vec::new(),
+        }
+    }
+
     /// All memory in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        self.nodes.iter().map(Node::memory_bytes).sum()
+        self.nodes.iter().fold(0, |sum, n| sum.saturating_add(n.memory_bytes()))
     }
 
     /// The node with this id.

@@ -1,10 +1,12 @@
 //! A first look at XML, before hwloc gets it.
 //!
 //! hwloc says only "invalid argument" about XML it cannot read, and its C code is
-//! not to be tried with broken input. [`scan`] checks that tags nest and that the
-//! root is hwloc's, and names the line of the first fault. [`Topology::for_hwloc`]
+//! not to be tried with broken input. [`scan`] checks that tags nest, that the root is
+//! hwloc's and, with `xml_objects`, the objects; it names the line of the
+//! first fault. [`Topology::for_hwloc`]
 //! is the text that [`super::hwloc`] hands on.
 
+use super::xml_objects::Objects;
 use std::ops::Range;
 
 /// hwloc recurses once per level; no real topology has more than some twenty.
@@ -18,6 +20,8 @@ pub struct Topology<'t> {
     version: Option<Range<usize>>,
     /// `info` pairs of the root element (format 3) and of the machine object (2).
     infos: Vec<(&'t str, &'t str)>,
+    /// How many PU and NUMANode objects the text has.
+    counts: (usize, usize),
 }
 
 /// Why a text is not hwloc XML.
@@ -31,6 +35,11 @@ pub struct XmlError {
 }
 
 impl<'t> Topology<'t> {
+    /// How many PU and NUMANode objects the text has.
+    pub fn counts(&self) -> (usize, usize) {
+        self.counts
+    }
+
     /// The format's version as written, for example `2.0`.
     pub fn version(&self) -> Option<&'t str> {
         self.text.get(self.version.clone()?)
@@ -67,10 +76,11 @@ pub fn scan(text: &str) -> Result<Topology<'_>, XmlError> {
         text,
         at: 0,
         open: Vec::new(),
-        found: Topology { text, version: None, infos: Vec::new() },
+        found: Topology { text, version: None, infos: Vec::new(), counts: (0, 0) },
         seen_root: false,
+        objects: Objects::default(),
     };
-    let outcome = scanner.run();
+    let outcome = scanner.run().and_then(|()| scanner.check_whole());
     let line = 1 + text.get(..scanner.at).unwrap_or(text).matches('\n').count();
     outcome.map(|()| scanner.found).map_err(|problem| XmlError { line, problem })
 }
@@ -81,6 +91,7 @@ struct Scanner<'t> {
     open: Vec<&'t str>,
     found: Topology<'t>,
     seen_root: bool,
+    objects: Objects,
 }
 
 type Step = Result<(), String>;
@@ -146,6 +157,7 @@ impl<'t> Scanner<'t> {
         let name = rest.get(2..end).unwrap_or("").trim_end();
         match self.open.pop() {
             Some(open) if open == name => {
+                self.objects.end(name);
                 self.at += end + 1;
                 Ok(())
             }
@@ -165,22 +177,33 @@ impl<'t> Scanner<'t> {
         if self.open.is_empty() {
             self.check_root(tag)?;
         }
-        let mut info = (None, None);
+        let mut attributes = Vec::new();
         while let Some((name, span)) = self.attribute(tag)? {
-            let value = self.text.get(span.clone());
-            match (tag, name) {
-                ("topology", "version") if self.open.is_empty() => self.found.version = Some(span),
-                ("info", "name") => info.0 = value,
-                ("info", "value") => info.1 = value,
-                _ => {}
+            if name == "version" && self.open.is_empty() {
+                self.found.version = Some(span.clone());
             }
+            attributes.push((name, self.text.get(span).unwrap_or("")));
         }
-        if let (Some(name), Some(value)) = info
+        self.objects.begin(tag, &attributes, self.open.len())?;
+        let get = |name: &str| attributes.iter().find(|(n, _)| *n == name).map(|(_, v)| *v);
+        if let ("info", Some(name), Some(value)) = (tag, get("name"), get("value"))
             && self.open.len() <= 2
         {
             self.found.infos.push((name, value));
         }
         self.close_start(tag)
+    }
+
+    /// What can be said only at the end: the format, and that objects were there.
+    fn check_whole(&mut self) -> Step {
+        self.found.counts = self.objects.counts();
+        let version = self.found.version().unwrap_or("1");
+        if version.starts_with("2.") || version.starts_with("3.") {
+            return self.objects.finish();
+        }
+        Err(format!(
+            "format {version} is not read, only 2 and 3; convert the file with lstopo of hwloc 2"
+        ))
     }
 
     fn check_root(&mut self, tag: &str) -> Step {
@@ -198,6 +221,7 @@ impl<'t> Scanner<'t> {
 
     fn close_start(&mut self, tag: &'t str) -> Step {
         if self.rest().starts_with("/>") {
+            self.objects.end(tag);
             self.at += 2;
             return Ok(());
         }
@@ -255,10 +279,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SMALL: &str = "<?xml version=\"1.0\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n\
-        <topology version=\"3.0\">\n <object type='Machine'>\n  <info name=\"OSRelease\" \
-        value=\"6.1\"/>\n </object>\n <info name=\"Architecture\" value=\"aarch64\"/>\n\
-        </topology>\n";
+    const SMALL: &str = r#"<?xml version="1.0"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="3.0">
+ <object type='Machine' cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1">
+  <info name="OSRelease" value="6.1"/>
+  <object type="NUMANode" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1"
+   complete_nodeset="0x1"/>
+  <object type="PU" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1"
+   complete_nodeset="0x1"/>
+ </object>
+ <info name="Architecture" value="aarch64"/>
+</topology>
+"#;
 
     fn problem(text: &str) -> (usize, String) {
         let error = scan(text).unwrap_err();
@@ -285,6 +318,9 @@ mod tests {
         assert!(problem("<topology/>\n<topology/>").1.contains("second root"));
         assert!(problem("<topology/> more").1.contains("behind"));
         assert!(problem(&"<topology>".repeat(300)).1.contains("nest"));
+        assert!(problem("<topology version='1.0'/>").1.contains("format 1.0 is not read"));
+        assert!(problem("<topology version='2.0'/>").1.contains("no PU"));
+        assert!(problem("<topology version='2.0'><object/></topology>").1.contains("no type"));
     }
 
     #[test]
@@ -297,7 +333,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_scanned_without_panic(text in "[<>/!?='\" a-c\\-\\[\\]é]{0,60}|.*") {
+        fn any_text_is_scanned_without_panic(text in "[<>/!?=' a-c\\-\\[\\]é]{0,60}|.*") {
             let _ = scan(&text);
         }
     }

@@ -52,6 +52,7 @@ fn heading(record: &Record) -> String {
         exec.runs,
         record.seed,
     );
+    out.push_str(&stand_ins(record));
     if exec.executed_share < 1.0 {
         let _ = writeln!(
             out,
@@ -61,6 +62,17 @@ fn heading(record: &Record) -> String {
     }
     out.push_str(&placement(record));
     out
+}
+
+/// For a machine that is not the host: who stood for its nodes.
+fn stand_ins(record: &Record) -> String {
+    let mapping = &record.execution.mapping;
+    let is_the_host = record.machine.name == "host" && mapping.iter().all(|m| m.round == 0);
+    if is_the_host || mapping.is_empty() {
+        return String::new();
+    }
+    let nodes = mapping.iter().map(|m| format!("{} on {}", m.nid, m.host_nid));
+    format!("nodes on this host's nodes: {}\n", nodes.collect::<Vec<_>>().join(", "))
 }
 
 fn copies(copies: u64) -> String {
@@ -85,7 +97,7 @@ fn placement(record: &Record) -> String {
             let share = on_node as f64 / total as f64 * 100.0;
             format!("placement read back: {share:.0} % of the buffer on the node it is bound to\n")
         }
-        None => "placement unknown: it could not be read back\n".into(),
+        None => "placement unknown: memory could not be bound, or not be read back\n".into(),
     }
 }
 

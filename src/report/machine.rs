@@ -1,6 +1,6 @@
 //! A machine as a table and as JSON.
 //!
-//! [`text`] is what `pageinit machine` prints, [`json`] the body of its `--json`,
+//! [`text`] is what `pageinit machine` prints, [`json()`] the body of its `--json`,
 //! and [`library_table`] the list of built-in machines. Takes
 //! [`crate::machine`]'s types as plain data.
 
@@ -54,7 +54,9 @@ fn facts(machine: &Machine) -> Table {
     let cores = machine.cpus.iter().map(|c| c.core).max().map(|c| c + 1);
     let cpus = match cores {
         Some(cores) => {
-            format!("{} ({cores} cores, {} threads each)", machine.cpus.len(), machine.smt())
+            let threads = if machine.smt() == 1 { "thread" } else { "threads" };
+            let (cpus, smt) = (machine.cpus.len(), machine.smt());
+            format!("{cpus} ({cores} cores, {smt} {threads} each)")
         }
         None => "unknown".into(),
     };

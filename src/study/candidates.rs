@@ -3,6 +3,7 @@
 use super::StudyError;
 use crate::host::store::{Store, StoreKind};
 use crate::kernel::Layout;
+use crate::nearest::nearest;
 use crate::plan::probes::Probe;
 use crate::plan::strategies::StoreRole;
 use crate::plan::{BootPlan, Strategy};
@@ -28,7 +29,7 @@ pub type Choice = (Strategy, Option<String>);
 /// The strategies of these names; all of them for an empty list.
 ///
 /// # Errors
-/// For an unknown name, with the nearest one.
+/// For an unknown name, with the nearest one if any is near.
 pub fn strategies(names: &[String]) -> Result<Vec<Strategy>, StudyError> {
     if names.is_empty() {
         return Ok(Strategy::ALL.to_vec());
@@ -38,28 +39,9 @@ pub fn strategies(names: &[String]) -> Result<Vec<Strategy>, StudyError> {
 
 fn unknown(name: &str) -> StudyError {
     let all = Strategy::ALL.map(Strategy::name);
-    let nearest = all.iter().min_by_key(|known| distance(name, known));
+    let hint = nearest(name, all).map_or(String::new(), |near| format!(", did you mean {near:?}?"));
     let list = all.join(", ");
-    StudyError::Usage(format!(
-        "there is no strategy {name:?}; did you mean {:?}? The strategies are {list}",
-        nearest.unwrap_or(&all[0])
-    ))
-}
-
-/// The edits that turn one text into the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let change = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
+    StudyError::Usage(format!("no strategy is called {name:?}{hint}; there are {list}"))
 }
 
 /// Every strategy with each of the named stores that fits it; with its default where

@@ -4,30 +4,34 @@
 //! a shuffled order, verifies after each run, and fills a [`Record`].
 
 use super::candidates::{Candidate, candidates, choices, strategies};
-use super::setup::{BufferPlan, check_nodes, map_nodes, plan_buffer, set_threads};
+use super::setup::{BufferPlan, check_nodes, map_nodes, plan_buffer, served_nodes, set_threads};
 use super::{StudyError, figures, scale};
 use crate::exec::memory::FirstTouch;
 use crate::exec::verify::{Expect, verify};
-use crate::exec::{Mapping, Memory, RunTimes, Stop, run};
+use crate::exec::{Mapping, Memory, RunTimes, Stop, run_until, zero_advantage};
 use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
 use crate::host::node_memory::node_available_bytes;
 use crate::host::store::Store;
 use crate::host::topology::HostTopology;
-use crate::kernel::{KernelModel, Layout, layout};
+use crate::kernel::cmdline::CommandLine;
+use crate::kernel::{BootInput, KernelModel, Layout};
 use crate::machine::Machine;
-use crate::pfn::PfnRange;
-use crate::plan::Strategy;
+use crate::pfn::{Nid, PfnRange};
+use crate::plan::{Executor, Strategy, Work};
 use crate::progress::{Progress, Unit};
 use crate::record::{
     COMPARE_SCHEMA, Execution, HostFacts, MachineFacts, MappingFacts, NodeFacts, Record, Tool,
 };
 use crate::stats::{Rng, median};
+use crate::units::Bytes;
+use crate::warning::Warning;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What the user chose.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Names of strategies; empty for all.
     pub strategies: Vec<String>,
@@ -49,6 +53,11 @@ pub struct Options {
     pub seed: u64,
     /// The command line, for the record.
     pub argv: Vec<String>,
+    /// The kernel's command line; its effects on nodes, memory and CPUs have been
+    /// applied to the machine.
+    pub line: Option<CommandLine>,
+    /// The real node of each node that the command line made; others are their own.
+    pub origins: BTreeMap<Nid, Nid>,
 }
 
 /// What is known about the host that measures.
@@ -90,7 +99,7 @@ pub fn compare(
     progress: &dyn Progress,
     stop: Stop<'_>,
 ) -> Result<Record, StudyError> {
-    let whole = layout(machine, kernel)?;
+    let whole = layout(machine, kernel, options)?;
     let choices = choices(&strategies(&options.strategies)?, &options.stores)?;
     let buffer = plan_buffer(&whole, host, options)?;
     let mut executed = buffer.window.layout.clone();
@@ -101,27 +110,32 @@ pub fn compare(
     record.warnings.extend(machine.warnings.iter().chain(&whole.warnings).cloned());
     record.execution = execution(&buffer, &nodes, options);
     record.warnings.extend(buffer.warnings);
+    record.warnings.extend(stand_ins(machine, &record.execution.mapping));
+    record.warnings.extend(served_nodes(machine, &nodes, &host.topo.nodes()));
     let candidates = candidates(&choices, &executed, &whole, options.free, options.chunk_pages);
     record.plans = figures::plan_facts(&candidates);
+    record.warnings.extend(idle_threads(&candidates, options));
 
     let memory = Memory::map(nodes, buffer.copies)?;
     let mut study = Study { host, options, executed, candidates, memory, progress, stop };
-    let samples = match study.fault_in() {
-        Ok(touch) => {
-            record.execution.first_touch_ns = Some(touch.wall_ns);
-            record.execution.placement = touch.placement;
-            record.execution.huge_page_bytes = study.memory.huge_page_bytes();
-            record.warnings.extend(touch.warnings);
-            record.warnings.extend(no_huge_pages(&record.execution));
-            study.rounds()?
-        }
-        Err(StudyError::Exec(error)) if error.is_interrupt() => Vec::new(),
+    let samples = match study.measure(&mut record) {
+        Ok(samples) => samples,
+        Err(error) if error.is_interrupt() => Vec::new(),
         Err(other) => return Err(other),
     };
     let rounds = samples.iter().map(Vec::len).min().unwrap_or(0);
     record.complete = !samples.is_empty() && rounds >= options.runs as usize;
     study.draw(&mut record, &samples, &whole, machine)?;
     Ok(record)
+}
+
+/// The whole machine's layout with the command line that was chosen.
+fn layout(
+    machine: &Machine,
+    kernel: &KernelModel,
+    options: &Options,
+) -> Result<Layout, StudyError> {
+    Ok(BootInput::of_machine(machine, kernel, options.line.as_ref())?.boot()?.0)
 }
 
 /// The plans that [`compare`] would execute, without touching memory.
@@ -134,7 +148,7 @@ pub fn plans(
     host: &HostContext,
     options: &Options,
 ) -> Result<Vec<Candidate>, StudyError> {
-    let whole = layout(machine, kernel)?;
+    let whole = layout(machine, kernel, options)?;
     let choices = choices(&strategies(&options.strategies)?, &options.stores)?;
     let buffer = plan_buffer(&whole, host, options)?;
     let mut executed = buffer.window.layout;
@@ -144,6 +158,21 @@ pub fn plans(
 }
 
 impl Study<'_> {
+    /// Prepares the memory, runs all rounds, and notes what is known before them.
+    fn measure(&mut self, record: &mut Record) -> Result<Vec<Vec<RunTimes>>, StudyError> {
+        let touch = self.fault_in()?;
+        record.execution.first_touch_ns = Some(touch.wall_ns);
+        record.execution.placement = touch.placement;
+        record.execution.huge_page_bytes = self.memory.huge_page_bytes();
+        record.warnings.extend(touch.warnings);
+        record.warnings.extend(no_huge_pages(&record.execution));
+        let (topo, clock) = (&self.host.topo, &self.host.clock);
+        let advantage = zero_advantage(&mut self.memory, topo, clock, self.stop)?;
+        record.execution.zero_advantage = Some(advantage);
+        record.warnings.extend(zeroes_faster(advantage));
+        self.rounds()
+    }
+
     fn fault_in(&mut self) -> Result<FirstTouch, StudyError> {
         Ok(self.memory.fault_in(&self.host.topo, self.progress, self.stop)?)
     }
@@ -162,7 +191,11 @@ impl Study<'_> {
                 if (self.stop)() {
                     break 'rounds;
                 }
-                samples[index].push(self.run_one(index, round)?);
+                match self.run_one(index, round) {
+                    Ok(times) => samples[index].push(times),
+                    Err(error) if error.is_interrupt() => break 'rounds,
+                    Err(other) => return Err(other),
+                }
                 self.progress.advance(1);
             }
         }
@@ -173,7 +206,8 @@ impl Study<'_> {
     fn run_one(&mut self, index: usize, round: u32) -> Result<RunTimes, StudyError> {
         let candidate = &self.candidates[index];
         let plan = &candidate.executed;
-        let times = run(&mut self.memory, &self.host.topo, &self.host.clock, plan)?;
+        let (topo, clock) = (&self.host.topo, &self.host.clock);
+        let times = run_until(&mut self.memory, topo, clock, plan, self.stop)?;
         let expect = candidate.probe.map_or(Expect::Final, |p| Expect::OnlyOp(p.op()));
         verify(&self.memory, &self.executed, plan, expect).map_err(|mismatch| {
             StudyError::WrongData {
@@ -198,26 +232,102 @@ impl Study<'_> {
             samples,
             copies: self.memory.copies as u64,
             seed: self.options.seed,
+            took_turns: !machine.is_this_host,
         };
         record.points = drawn.points();
         record.ratios = drawn.ratios(&record.baseline);
         record.prefetch = drawn.prefetch();
         let shares: Vec<f64> = samples.iter().flatten().map(RunTimes::overhead_share).collect();
+        note_cpus(record, samples);
         record.execution.overhead_share = (!shares.is_empty()).then(|| median(&shares));
         record.scaled = scale::scaled_machines(&drawn, machine, whole, self.options.free)?;
         Ok(())
     }
 }
 
-fn no_huge_pages(execution: &Execution) -> Option<crate::warning::Warning> {
+/// Notes the CPUs that workers were on, and warns of those they were not pinned to.
+fn note_cpus(record: &mut Record, samples: &[Vec<RunTimes>]) {
+    let phases = || samples.iter().flatten().flat_map(|run| &run.phases);
+    let seen = |executor: Executor, nid: Option<u32>| -> Vec<u32> {
+        let workers = phases().filter(|p| p.executor == executor).flat_map(|p| &p.workers);
+        let mine = workers.filter(|w| nid.is_none_or(|nid| w.nid.0 == nid));
+        let cpus: BTreeSet<u32> = mine.flat_map(|w| w.ran_on).flatten().collect();
+        cpus.into_iter().collect()
+    };
+    for mapping in &mut record.execution.mapping {
+        mapping.ran_on = seen(Executor::NodeThreads, Some(mapping.nid));
+    }
+    record.execution.boot_cpu_ran_on = seen(Executor::BootCpu, None);
+    let mut workers = phases().flat_map(|p| &p.workers);
+    let moved = workers.find_map(|w| {
+        let elsewhere = w.ran_on.into_iter().flatten().find(|cpu| *cpu != w.cpu)?;
+        Some(format!("a worker of node {} pinned to CPU {} ran on CPU {elsewhere}", w.nid, w.cpu))
+    });
+    record.warnings.extend(moved.map(|message| {
+        let remedy = "keep CPUs online and affinities as they are while measuring";
+        Warning::new("worker-moved", message, remedy)
+    }));
+}
+
+/// What is said of a machine that is not this host.
+fn stand_ins(machine: &Machine, mapping: &[MappingFacts]) -> Option<Warning> {
+    let mut hosts: Vec<u32> = mapping.iter().map(|m| m.host_nid).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let hosts: Vec<String> = hosts.iter().map(u32::to_string).collect();
+    (!machine.is_this_host).then(|| {
+        Warning::new(
+            "not-this-host",
+            format!(
+                "{} is not this host: its {} node{} executed on this host's node{} {}",
+                machine.name,
+                mapping.len(),
+                if mapping.len() == 1 { " is" } else { "s are" },
+                if hosts.len() == 1 { "" } else { "s" },
+                hosts.join(", ")
+            ),
+            "times are those of this host's CPUs and memory",
+        )
+    })
+}
+
+/// What is said when more threads were asked for than get a chunk.
+fn idle_threads(candidates: &[Candidate], options: &Options) -> Option<Warning> {
+    let asked = options.threads?;
+    let phases = candidates.iter().flat_map(|c| &c.executed.phases);
+    let shared = phases.filter(|phase| phase.executor == Executor::NodeThreads);
+    let most = shared.flat_map(|phase| &phase.work).map(Work::threads).max()?;
+    (most < asked).then(|| {
+        Warning::new(
+            "idle-threads",
+            format!("only {most} of --threads {asked} get a chunk of a node's pages"),
+            "use a larger --buffer or a smaller --chunk",
+        )
+    })
+}
+
+/// Above this, zeroing passes look clearly cheaper than any other stores.
+const NOTABLE_ADVANTAGE: f64 = 1.25;
+
+fn zeroes_faster(advantage: f64) -> Option<Warning> {
+    (advantage > NOTABLE_ADVANTAGE).then(|| {
+        Warning::new(
+            "zeroes-faster",
+            format!("this processor writes zeroes {advantage:.1} times as fast as other data"),
+            "strategies that zero in a pass of its own cost less here than on other processors",
+        )
+    })
+}
+
+fn no_huge_pages(execution: &Execution) -> Option<Warning> {
     let huge = execution.huge_page_bytes?;
     (huge.saturating_mul(10) < execution.buffer_bytes.saturating_mul(9)).then(|| {
-        crate::warning::Warning::new(
+        Warning::new(
             "no-huge-pages",
             format!(
                 "only {} of the buffer's {} lie in 2 MiB pages",
-                crate::units::Bytes(huge),
-                crate::units::Bytes(execution.buffer_bytes)
+                Bytes(huge),
+                Bytes(execution.buffer_bytes)
             ),
             "allow them in /sys/kernel/mm/transparent_hugepage/enabled (madvise or always); \
              times include more TLB misses than a kernel's direct map has",
@@ -250,6 +360,7 @@ fn mapping_facts(mapping: &Mapping) -> MappingFacts {
         host_nid: mapping.host_nid,
         cpus: mapping.cpus.clone(),
         round: mapping.round,
+        ran_on: Vec::new(),
     }
 }
 

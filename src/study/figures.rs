@@ -24,6 +24,9 @@ pub struct Drawn<'d> {
     pub copies: u64,
     /// Seed of the intervals.
     pub seed: u64,
+    /// Whether nodes took turns on this host's nodes: then they share one rate, and
+    /// what differs between them is this host's noise.
+    pub took_turns: bool,
 }
 
 /// Which part of a run a point is about.
@@ -98,15 +101,20 @@ impl Drawn<'_> {
             .sum()
     }
 
-    /// The slowest node, or the one asked for, each with its own factor.
+    /// The slowest node, or the one asked for: each at its own rate, or all at the
+    /// common rate when they took turns.
     fn scaled_nodes_ns(&self, part: &Part, time: &PhaseTime, small: &Phase, whole: &Phase) -> f64 {
         let wanted = |nid: &Nid| match part {
             Part::Deferred(Some(only)) => nid == only,
             _ => true,
         };
+        let common = phase_ns(time) * self.factor(small.pages(), 1);
         let nodes = time.nodes.iter().filter(|(nid, _)| wanted(nid));
         nodes
-            .map(|&(nid, ns)| ns as f64 * self.factor(small.pages_of(nid), whole.pages_of(nid)))
+            .map(|&(nid, ns)| match self.took_turns {
+                true => common * whole.pages_of(nid) as f64,
+                false => ns as f64 * self.factor(small.pages_of(nid), whole.pages_of(nid)),
+            })
             .fold(0.0, f64::max)
     }
 

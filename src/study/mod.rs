@@ -18,6 +18,8 @@ pub mod scale;
 pub mod setup;
 pub mod subject;
 pub mod sweep;
+#[cfg(test)]
+mod tests;
 pub mod validate;
 
 pub use candidates::Candidate;
@@ -39,7 +41,9 @@ pub enum StudyError {
     #[error("{0}")]
     Usage(String),
     /// Not enough memory.
-    #[error("{what} needs {needed}, but only {free} may be used here ({limit})")]
+    #[error(
+        "{what} needs {needed}, but only {free} may be used here ({limit}); use a smaller --buffer"
+    )]
     NoMemory {
         /// What asked for it.
         what: String,
@@ -78,4 +82,11 @@ pub enum StudyError {
         /// What differs.
         mismatch: Box<Mismatch>,
     },
+}
+
+impl StudyError {
+    /// Whether the user ended the work.
+    pub const fn is_interrupt(&self) -> bool {
+        matches!(self, Self::Exec(error) if error.is_interrupt())
+    }
 }

@@ -6,13 +6,14 @@
 use super::StudyError;
 use super::compare::{HostContext, Options};
 use crate::exec::Mapping;
+use crate::host::budget::MemoryBudget;
 use crate::host::topology::HostNode;
 use crate::kernel::Layout;
 use crate::kernel::struct_page::STRUCT_PAGE_BYTES;
 use crate::machine::Machine;
 use crate::pfn::{Nid, PfnRange};
 use crate::plan::strategies::all_pages;
-use crate::plan::window::{Window, layout_pages, window};
+use crate::plan::window::{TooSmall, Window, layout_pages, window};
 use crate::units::{Bytes, MIB};
 use crate::warning::Warning;
 
@@ -49,11 +50,11 @@ pub fn plan_buffer(
     let usable = host.budget.usable_bytes();
     let cache_bytes = host.machine.last_level_cache_bytes().saturating_mul(CACHES);
     let limit = match options.buffer_bytes {
-        Some(wanted) if wanted > usable => return Err(no_memory(host, wanted, usable)),
+        Some(wanted) if wanted > usable => return Err(no_memory(&host.budget, wanted)),
         Some(wanted) => wanted,
         None => memmap_bytes.max(cache_bytes).min(usable.saturating_sub(SPARE_BYTES)),
     };
-    let window = window(layout, limit / STRUCT_PAGE_BYTES)?;
+    let window = window(layout, limit / STRUCT_PAGE_BYTES).map_err(|e| no_room(e, options))?;
     let one_bytes = window.executed_pages.saturating_mul(STRUCT_PAGE_BYTES).max(1);
     let copies = match options.buffer_bytes {
         Some(_) => limit / one_bytes,
@@ -89,10 +90,22 @@ pub fn plan_buffer(
     Ok(BufferPlan { window, copies, warnings })
 }
 
-fn no_memory(host: &HostContext, wanted: u64, usable: u64) -> StudyError {
-    let budget = &host.budget;
+/// A window that does not fit: the user's doing where the user named the buffer.
+fn no_room(small: TooSmall, options: &Options) -> StudyError {
+    let Some(bytes) = options.buffer_bytes else { return small.into() };
+    // In KiB, because a size that is rounded for people might be too small again.
+    let least_kib = small.least_pages.saturating_mul(STRUCT_PAGE_BYTES).div_ceil(1024);
+    StudyError::Usage(format!(
+        "--buffer {} is too small for a window of {}: use --buffer {least_kib}KiB or more",
+        Bytes(bytes),
+        small.machine
+    ))
+}
+
+fn no_memory(budget: &MemoryBudget, wanted: u64) -> StudyError {
+    let usable = budget.usable_bytes();
     let limit = match budget.cgroup_limit_bytes {
-        Some(limit) if limit.saturating_sub(usable) < budget.available_bytes => {
+        Some(limit) if usable < budget.available_bytes => {
             format!("the cgroup's memory limit is {}", Bytes(limit))
         }
         _ => format!("MemAvailable is {}", Bytes(budget.available_bytes)),
@@ -132,8 +145,10 @@ pub fn check_nodes(
 
 /// Says for every node of `layout` who stands for it on this host.
 ///
-/// On this host itself each node stands for itself. Nodes of another machine take
-/// turns: node by node on the host's nodes that have memory and CPUs.
+/// On this host itself each node stands for itself, and a fake node (`numa=fake=`) is
+/// the host node that its memory is on, with the CPUs that the kernel brought up there.
+/// Nodes of another machine take turns: node by node on the host's nodes that have
+/// memory and CPUs.
 ///
 /// # Errors
 /// When no host node has CPUs that may be used, or more threads are asked for than
@@ -153,25 +168,63 @@ pub fn map_nodes(
     let mut out = Vec::with_capacity(layout.nodes.len());
     for (i, node) in layout.nodes.iter().enumerate() {
         let mapping = match machine.is_this_host {
-            true => own_node(machine, node.nid, &able),
-            false => borrowed_node(node.nid, i, &able),
+            true => own_node(machine, node.nid, options, &able),
+            false => borrowed_node(node.nid, i, &lenders(&able)),
         };
         out.push((mapping, all_pages(node)));
     }
-    check_threads(&out, options)?;
+    check_threads(&out, layout, options)?;
     Ok(out)
 }
 
-/// A node of this host; one without usable CPUs gets one worker on the nearest node's.
-fn own_node(machine: &Machine, nid: Nid, able: &[&HostNode]) -> Mapping {
-    let own = able.iter().find(|n| n.nid == nid.0);
-    let nearest = || able.iter().min_by_key(|n| (machine.distance(nid, Nid(n.nid)), n.nid));
-    let cpus = match own {
-        Some(node) => node.cpus.clone(),
-        // The kernel's thread is unbound there; the last CPU is the least busy guess.
-        None => nearest().and_then(|n| n.cpus.last()).map(|cpu| vec![*cpu]).unwrap_or_default(),
+/// What is said of nodes of this host that are served by a CPU of another node.
+pub fn served_nodes(
+    machine: &Machine,
+    nodes: &[(Mapping, Vec<PfnRange>)],
+    host_nodes: &[HostNode],
+) -> Vec<Warning> {
+    let able = |nid: u32| host_nodes.iter().any(|n| n.nid == nid && !n.cpus.is_empty());
+    let served = nodes.iter().filter(|(m, _)| machine.is_this_host && !able(m.host_nid));
+    let warning = |mapping: &Mapping| {
+        let cpu = mapping.cpus.first().copied()?;
+        let from = host_nodes.iter().find(|n| n.cpus.contains(&cpu))?;
+        let nid = mapping.nid;
+        let has_cpus = machine.node(nid).is_some_and(|n| !n.cpus.is_empty());
+        let (lacks, remedy) = match has_cpus {
+            true => ("no CPU that may be used", "widen the affinity or the cpuset"),
+            false => ("no CPU", "expect its pages to take longest; the kernel does the same"),
+        };
+        let message = format!(
+            "node {nid} has {lacks}: one worker on CPU {cpu} of node {} serves it (distance {})",
+            from.nid,
+            machine.distance(nid, Nid(from.nid))
+        );
+        Some(Warning::new("node-served-by-another", message, remedy))
     };
-    Mapping { nid, host_nid: nid.0, cpus, round: 0 }
+    served.filter_map(|(mapping, _)| warning(mapping)).collect()
+}
+
+/// A node of this host; one without usable CPUs gets one worker on the nearest node's.
+fn own_node(machine: &Machine, nid: Nid, options: &Options, able: &[&HostNode]) -> Mapping {
+    let host_nid = options.origins.get(&nid).unwrap_or(&nid).0;
+    let own = able.iter().find(|n| n.nid == host_nid);
+    let mut cpus = own.map(|node| node.cpus.clone()).unwrap_or_default();
+    if options.line.is_some() {
+        let online = machine.node(nid).map(|n| n.cpus.as_slice()).unwrap_or_default();
+        cpus.retain(|cpu| online.contains(cpu));
+    }
+    if cpus.is_empty() {
+        // The kernel's thread is unbound there; the last CPU is the least busy guess.
+        let nearest = able.iter().min_by_key(|n| (machine.distance(nid, Nid(n.nid)), n.nid));
+        cpus.extend(nearest.and_then(|n| n.cpus.last()));
+    }
+    Mapping { nid, host_nid, cpus, round: 0 }
+}
+
+/// Nodes that can stand for others: those with memory, or all where no size is known.
+fn lenders<'n>(able: &[&'n HostNode]) -> Vec<&'n HostNode> {
+    let with_memory: Vec<_> = able.iter().copied().filter(|n| n.local_bytes > 0).collect();
+    if with_memory.is_empty() { able.to_vec() } else { with_memory }
 }
 
 fn borrowed_node(nid: Nid, index: usize, able: &[&HostNode]) -> Mapping {
@@ -180,9 +233,15 @@ fn borrowed_node(nid: Nid, index: usize, able: &[&HostNode]) -> Mapping {
     Mapping { nid, host_nid: host.nid, cpus: host.cpus.clone(), round }
 }
 
-fn check_threads(nodes: &[(Mapping, Vec<PfnRange>)], options: &Options) -> Result<(), StudyError> {
+/// Nodes without CPUs do not count: they get one worker whatever is asked for.
+fn check_threads(
+    nodes: &[(Mapping, Vec<PfnRange>)],
+    layout: &Layout,
+    options: &Options,
+) -> Result<(), StudyError> {
     let Some(threads) = options.threads else { return Ok(()) };
-    let fewest = nodes.iter().map(|(m, _)| m.cpus.len()).min().unwrap_or(0);
+    let own = nodes.iter().zip(&layout.nodes).filter(|(_, node)| node.cpus > 0);
+    let fewest = own.map(|((m, _), _)| m.cpus.len()).min().unwrap_or(0);
     if threads as usize > fewest && !options.oversubscribe {
         return Err(StudyError::Usage(format!(
             "--threads {threads} is more than the {fewest} CPUs of a node of this host; \
@@ -197,12 +256,90 @@ fn check_threads(nodes: &[(Mapping, Vec<PfnRange>)], options: &Options) -> Resul
 pub fn set_threads(layout: &mut Layout, nodes: &[(Mapping, Vec<PfnRange>)], options: &Options) {
     for (node, (mapping, _)) in layout.nodes.iter_mut().zip(nodes) {
         let cpus = u32::try_from(mapping.cpus.len()).unwrap_or(u32::MAX).max(1);
-        let threads = options.threads.unwrap_or_else(|| node.max_threads.min(cpus));
+        let threads = match options.threads {
+            Some(threads) if node.cpus > 0 => threads,
+            _ => node.max_threads.min(cpus),
+        };
         for job in &mut node.jobs {
             job.max_threads = threads;
             if let Some(pages) = options.chunk_pages {
+                // Both limit how many workers get a chunk (`InitJob::workers`).
                 job.min_chunk = pages.min(job.min_chunk);
+                job.align = pages.min(job.align);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::GIB;
+
+    fn host_node(nid: u32, cpus: &[u32], local_bytes: u64) -> HostNode {
+        HostNode { nid, cpus: cpus.to_vec(), local_bytes }
+    }
+
+    // node            0      1      2
+    // CPUs           0 1    2 3     -
+    // distance to 2  30     15
+    fn three_nodes() -> (Machine, Vec<HostNode>) {
+        let text = "pack:3 [numa(memory=1GiB)] core:2 pu:1";
+        let mut machine = crate::machine::input::load(text, None).unwrap();
+        machine.is_this_host = true;
+        machine.nodes[2].cpus.clear();
+        machine.distances = Some(vec![vec![10, 20, 30], vec![20, 10, 15], vec![30, 15, 10]]);
+        let nodes =
+            vec![host_node(0, &[0, 1], GIB), host_node(1, &[2, 3], GIB), host_node(2, &[], GIB)];
+        (machine, nodes)
+    }
+
+    #[test]
+    fn a_node_without_cpus_gets_one_worker_on_the_nearest_nodes_last_cpu() {
+        let (machine, host) = three_nodes();
+        let able: Vec<&HostNode> = host.iter().filter(|n| !n.cpus.is_empty()).collect();
+        let mappings: Vec<_> = (0..3)
+            .map(|nid| (own_node(&machine, Nid(nid), &Options::default(), &able), Vec::new()))
+            .collect();
+        assert_eq!(mappings[1].0.cpus, [2, 3]);
+        assert_eq!((mappings[2].0.host_nid, mappings[2].0.cpus.as_slice()), (2, &[3][..]));
+        let warnings = served_nodes(&machine, &mappings, &host);
+        assert_eq!(warnings.len(), 1);
+        let text = "node 2 has no CPU: one worker on CPU 3 of node 1 serves it (distance 15)";
+        assert_eq!(warnings[0].message, text);
+    }
+
+    #[test]
+    fn a_node_whose_cpus_are_kept_away_is_told_from_one_without() {
+        let (machine, mut host) = three_nodes();
+        host[0].cpus.clear();
+        let able: Vec<&HostNode> = host.iter().filter(|n| !n.cpus.is_empty()).collect();
+        let mapping = own_node(&machine, Nid(0), &Options::default(), &able);
+        let warnings = served_nodes(&machine, &[(mapping, Vec::new())], &host);
+        assert!(warnings[0].message.starts_with("node 0 has no CPU that may be used"));
+    }
+
+    #[test]
+    fn nodes_without_memory_stand_for_no_others() {
+        let (with, without) = (host_node(1, &[2], GIB), host_node(0, &[0], 0));
+        assert_eq!(lenders(&[&without, &with]), [&with]);
+        assert_eq!(lenders(&[&without]), [&without]);
+    }
+
+    // A limit above what is available is not what is in the way.
+    #[test]
+    fn the_message_names_the_limit_that_is_in_the_way() {
+        let budget = |limit: Option<u64>| MemoryBudget {
+            total_bytes: 32 * GIB,
+            available_bytes: 20 * GIB,
+            cgroup_limit_bytes: limit,
+            cgroup_used_bytes: Some(GIB),
+            cgroup_reclaimable_bytes: Some(0),
+        };
+        let text = |limit| no_memory(&budget(limit), 64 * GIB).to_string();
+        assert!(text(None).contains("only 20 GiB may be used here (MemAvailable is 20 GiB)"));
+        assert!(text(Some(30 * GIB)).contains("MemAvailable"));
+        let tight = text(Some(8 * GIB));
+        assert!(tight.contains("only 7 GiB") && tight.contains("cgroup's memory limit is 8 GiB"));
     }
 }

@@ -226,6 +226,7 @@ fn blank(record: &Published, arch: Arch, page_bytes: u64) -> Machine {
             distances: source(),
         },
         warnings: Vec::new(),
+        boot: None,
     }
 }
 

@@ -8,7 +8,7 @@
 // Every test binary compiles this module and uses a part of it.
 #![allow(dead_code)]
 
-use pageinit::kernel::config::{ConfigError, KernelConfig};
+use pageinit::kernel::config::KernelConfig;
 use pageinit::kernel::deferral::{MemoryPages, Split};
 use pageinit::kernel::layout::{ZoneKind, ZoneSpan};
 use pageinit::kernel::struct_page::{PageFormat, PageWords};
@@ -100,24 +100,10 @@ impl Boot {
 
     /// `config` with what the boot's facts say.
     pub(crate) fn config(&self, mut config: KernelConfig) -> KernelConfig {
-        let known = match &self.json["config"] {
-            Value::Object(map) => map,
-            _ => match &self.json["config_nearest"] {
-                Value::Object(map) => map,
-                _ => return config,
-            },
-        };
-        for (key, value) in known {
-            let value = match value {
-                Value::Bool(set) => String::from(if *set { "y" } else { "n" }),
-                Value::Null => String::from("n"),
-                other => other.to_string(),
-            };
-            match config.apply_pair(&format!("{key}={value}")) {
-                Ok(()) | Err(ConfigError::Unknown { .. }) => {}
-                Err(error) => panic!("{}: {error}", self.id),
-            }
-        }
+        let known = [&self.json["config"], &self.json["config_nearest"]];
+        let known = known.into_iter().find_map(Value::as_object);
+        let known = known.cloned().unwrap_or_default().into_iter().collect();
+        config.apply_facts(&known).unwrap_or_else(|e| panic!("{}: {e}", self.id));
         config
     }
 

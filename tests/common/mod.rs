@@ -3,11 +3,10 @@
 use pageinit::exec::{Mapping, Memory};
 use pageinit::host::topology::HostTopology;
 use pageinit::kernel::{KernelModel, KernelVersion, Layout, layout};
-use pageinit::machine::{Arch, Machine, Node, Source, Sources};
-use pageinit::pfn::{Nid, PhysRange};
+use pageinit::machine::{Arch, Machine};
+use pageinit::pfn::PhysRange;
 use pageinit::plan::strategies::all_pages;
 use pageinit::progress::Silent;
-use pageinit::warning::Origin;
 
 const MIB: u64 = 1 << 20;
 
@@ -27,34 +26,11 @@ pub(crate) fn ragged_machine() -> Machine {
         ],
         vec![PhysRange::new(high + 1024 * MIB + 8192, high + 1424 * MIB - 4096)],
     ];
-    let nodes = memory.into_iter().zip(0..).map(|(memory, nid)| Node {
-        nid: Nid(nid),
-        memory,
-        cpus: vec![nid],
-        channels: None,
-        mts: None,
-    });
-    let source = || Source::new(Origin::Given, "test");
-    Machine {
-        name: "ragged".into(),
-        title: "two small nodes with holes".into(),
-        arch: Arch::X86_64,
-        page_bytes: 4096,
-        nodes: nodes.collect(),
-        cpus: Vec::new(),
-        distances: None,
-        caches: Vec::new(),
-        cpu_model: None,
-        kernel_release: None,
-        is_this_host: false,
-        source: Sources {
-            topology: source(),
-            memory_bytes: source(),
-            memory_ranges: source(),
-            distances: source(),
-        },
-        warnings: Vec::new(),
+    let mut machine = Machine::of_ranges("ragged", Arch::X86_64, 4096, memory);
+    for node in &mut machine.nodes {
+        node.cpus = vec![node.nid.0];
     }
+    machine
 }
 
 /// The layout of the ragged machine under one kernel version, with `threads` per node.

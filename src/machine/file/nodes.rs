@@ -28,6 +28,8 @@ struct Collector<'f> {
     cores: u32,
     node_of_cpu: HashMap<u32, Nid>,
     with_ranges: bool,
+    /// Where the ranges of a node stand in the text.
+    ranges_of: HashMap<Nid, usize>,
     sizes: BTreeMap<Nid, u64>,
 }
 
@@ -44,6 +46,7 @@ pub(super) fn collect(file: &MachineToml, arch: Arch) -> Outcome<Collected> {
         cores: 0,
         node_of_cpu: HashMap::new(),
         with_ranges: false,
+        ranges_of: HashMap::new(),
         sizes: BTreeMap::new(),
     };
     if let Some(uniform) = &file.nodes {
@@ -56,6 +59,7 @@ pub(super) fn collect(file: &MachineToml, arch: Arch) -> Outcome<Collected> {
         let problem = "there is no node; add [[node]] tables or a [nodes] table".into();
         return Err(Fault { offset: None, problem });
     }
+    collector.disjoint()?;
     collector.packages()?;
     let sizes = (!collector.with_ranges).then_some(collector.sizes);
     Ok(Collected { sizes, ..collector.out })
@@ -153,27 +157,27 @@ impl Collector<'_> {
             }
             (None, Some(lists)) => {
                 self.with_ranges = true;
-                self.disjoint(nid, ranges(nid, lists)?, lists)
+                self.ranges_of.insert(nid, lists.span().start);
+                ranges(nid, lists)
             }
         }
     }
 
-    fn disjoint<V>(
-        &self,
-        nid: Nid,
-        own: Vec<PhysRange>,
-        key: &Spanned<V>,
-    ) -> Outcome<Vec<PhysRange>> {
-        for other in &self.out.nodes {
-            for range in &other.memory {
-                if let Some(both) = own.iter().find_map(|r| r.intersect(*range)) {
-                    let problem =
-                        format!("ranges of node {nid} and node {} overlap in {both}", other.nid);
-                    return Err(at(key, problem));
-                }
-            }
+    /// Whether the ranges of all nodes are disjoint; those of one node are.
+    fn disjoint(&self) -> Outcome<()> {
+        let mut all: Vec<(PhysRange, Nid)> = Vec::new();
+        for node in &self.out.nodes {
+            all.extend(node.memory.iter().map(|&range| (range, node.nid)));
         }
-        Ok(own)
+        all.sort();
+        let mut pairs = all.iter().zip(all.iter().skip(1));
+        let Some((low, high)) = pairs.find(|(low, high)| low.0.end > high.0.start) else {
+            return Ok(());
+        };
+        let problem =
+            format!("ranges: {} of node {} overlaps {} of node {}", high.0, high.1, low.0, low.1);
+        let key = self.ranges_of.get(&low.1.max(high.1));
+        Err(Fault { offset: key.copied(), problem })
     }
 
     fn cpus(&mut self, nid: Nid, keys: &NodeToml) -> Outcome<()> {

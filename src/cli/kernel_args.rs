@@ -1,0 +1,104 @@
+//! `--kernel`, `--config` and `--cmdline`, and the rules that they mean.
+
+use super::exit::{FAILED, Failure};
+use super::inputs;
+use crate::kernel::KernelModel;
+use crate::kernel::cmdline::CommandLine;
+use crate::kernel::config::{ConfigError, KernelConfig};
+use crate::machine::{Arch, Machine, text};
+use crate::warning::Warning;
+use clap::Args;
+use std::path::Path;
+
+/// What says under which rules a machine boots.
+#[derive(Debug, Args)]
+pub(super) struct KernelArgs {
+    /// Rules of this Linux version or release, such as 6.12 or 5.10.0-32-cloud-amd64
+    /// [default: the machine's own where it is known, else the newest]
+    #[arg(long, value_name = "VERSION")]
+    pub(super) kernel: Option<String>,
+    /// A kernel configuration such as /boot/config-*, or one option of it; repeatable
+    #[arg(long, value_name = "FILE|KEY=VALUE")]
+    config: Vec<String>,
+    /// Options of the kernel command line, such as 'numa=fake=4 mem=8G'
+    #[arg(long, value_name = "TEXT")]
+    cmdline: Option<String>,
+}
+
+/// The rules that were chosen.
+pub(super) struct Chosen {
+    /// The kernel in its configuration.
+    pub(super) kernel: KernelModel,
+    /// The command line, where one was given.
+    pub(super) line: Option<CommandLine>,
+    /// What was assumed.
+    pub(super) warnings: Vec<Warning>,
+}
+
+impl KernelArgs {
+    /// The rules for `machine`.
+    pub(super) fn choose(&self, machine: &Machine) -> Result<Chosen, Failure> {
+        self.choose_version(machine, self.kernel.as_deref())
+    }
+
+    /// The same with another version.
+    pub(super) fn choose_version(
+        &self,
+        machine: &Machine,
+        version: Option<&str>,
+    ) -> Result<Chosen, Failure> {
+        let (kernel, mut warnings) = inputs::kernel_model(machine, version)?;
+        let mut config = kernel.config.clone();
+        for text in &self.config {
+            apply(&mut config, text)?;
+        }
+        let line = self.cmdline.as_deref().map(str::parse::<CommandLine>).transpose();
+        let line = line.map_err(|e| Failure::usage(format!("--cmdline: {e}")))?;
+        let fakes = line.as_ref().is_some_and(|l| l.numa_fake.is_some());
+        if fakes && !config.numa_emu && self.may_assume_emulation(machine) {
+            config.numa_emu = true;
+            warnings.push(emulation_assumed());
+        }
+        Ok(Chosen { kernel: kernel.with_config(config), line, warnings })
+    }
+
+    /// Whoever asks for fake nodes means a kernel that has them, unless a configuration
+    /// was given or is known.
+    fn may_assume_emulation(&self, machine: &Machine) -> bool {
+        self.config.is_empty()
+            && machine.boot.is_none()
+            && matches!(machine.arch, Arch::X86_64 | Arch::Arm64)
+    }
+}
+
+fn emulation_assumed() -> Warning {
+    Warning::new(
+        "numa-emu-assumed",
+        "numa=fake= needs CONFIG_NUMA_EMU, which few distributions set; it is taken to be set",
+        "give the configuration with --config, or NUMA_EMU=n",
+    )
+}
+
+/// A file's text, or one option.
+fn apply(config: &mut KernelConfig, text: &str) -> Result<(), Failure> {
+    let path = Path::new(text);
+    if text.contains('=') && !path.exists() {
+        let wrong = |error: ConfigError| Failure::usage(format!("--config {text}: {error}"));
+        return config.apply_pair(text).map_err(wrong);
+    }
+    if !path.exists() {
+        return Err(Failure::usage(format!(
+            "--config {text}: no such file; give a kernel configuration, or KEY=VALUE"
+        )));
+    }
+    let bytes = text::read(path).map_err(|e| Failure::new(FAILED, format!("--config {e}")))?;
+    let content = String::from_utf8_lossy(&bytes);
+    if !content.lines().any(|l| l.trim_start_matches("# ").starts_with("CONFIG_")) {
+        return Err(Failure::new(
+            FAILED,
+            format!("--config {text}: has no line CONFIG_…; give a file such as /boot/config-*"),
+        ));
+    }
+    let wrong = |error: ConfigError| Failure::new(FAILED, format!("--config {text}: {error}"));
+    config.apply_file(&content).map_err(wrong)
+}
