@@ -86,11 +86,11 @@ macro_rules! constants {
 
 constants! {
     /// Share of the peak rate that reads for ownership and write-backs together reach.
-    EFFICIENCY = 0.70, "of peak", Fit, Threads,
-        "padata-v1..v3, two machines on bare metal; 0.67 to 0.69 with one left out";
+    EFFICIENCY = 0.69, "of peak", Fit, Threads,
+        "padata-v1..v3, three machines; 0.69 to 0.70 with one left out";
     /// Added once per node while some of its hardware threads are idle.
     SETTLE_MS_PER_THREAD = 0.50, "ms per hardware thread", Fit, Threads,
-        "padata-v1..v3; 0.40 to 0.50 with one machine left out; the cause is a hypothesis";
+        "padata-v1..v3; 0.45 to 0.60 with one machine left out; the cause is a hypothesis";
     /// A guest's memory lies on more channels than its share of CPUs.
     GUEST_BANDWIDTH = 1.20, "times", Fit, Threads,
         "padata-*-epyc16, the only guest: an unseen guest is not predicted by it";

@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(skylake.class.name, "intel-skx");
         let node = skylake.nodes[1];
         assert_eq!((node.cores, node.hw_threads), (26, 52));
-        assert!((node.bytes_per_ns - 6.0 * 2.666 * 8.0 * 0.70).abs() < 1e-9);
+        assert!((node.bytes_per_ns - 6.0 * 2.666 * 8.0 * k::EFFICIENCY).abs() < 1e-9);
         assert_eq!((skylake.nodes[0].from_boot_cpu, node.from_boot_cpu), (1.0, 1.5));
         assert!(skylake.warnings.is_empty(), "{:?}", skylake.warnings);
     }
