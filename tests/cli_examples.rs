@@ -2,8 +2,10 @@
 
 mod cli;
 
-use cli::{Ran, run};
-use std::collections::BTreeSet;
+use cli::{Ran, pageinit, run};
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
 
 const VERBS: [&[&str]; 15] = [
     &[],
@@ -87,28 +89,82 @@ fn shorten(args: &mut Vec<String>) {
     }
 }
 
-/// Runs an example, a comparison on less memory and in fewer rounds than printed.
+/// A boot log and the text of `numactl -H` of one small machine of nobody.
+const BOOT_LOG: &str = "\
+[    0.000000] Linux version 6.12.1 (someone@example) #1 SMP PREEMPT_DYNAMIC
+[    0.000000] Early memory node ranges
+[    0.000000]   node   0: [mem 0x0000000000100000-0x00000000bfffffff]
+[    0.000000]   node   1: [mem 0x0000000100000000-0x00000001ffffffff]
+[    0.100000] smp: Brought up 2 nodes, 4 CPUs
+[    0.200000] node 1 deferred pages initialised in 12ms
+";
+const NUMACTL: &str = "\
+available: 2 nodes (0-1)
+node 0 cpus: 0 1
+node 0 size: 3020 MB
+node 1 cpus: 2 3
+node 1 size: 4030 MB
+node distances:
+node   0   1
+  0:  10  20
+  1:  20  10
+";
+
+/// A folder in which examples find the project's fixtures and leave their files.
+fn scratch() -> TempDir {
+    let dir = TempDir::new().expect("a temporary folder");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    std::os::unix::fs::symlink(fixtures, dir.path().join("fixtures")).expect("a link");
+    for (name, text) in
+        [("my-figures.json", "[]"), ("boot.log", BOOT_LOG), ("numactl.txt", NUMACTL)]
+    {
+        fs::write(dir.path().join(name), text).expect("the temporary folder is writable");
+    }
+    dir
+}
+
+/// Runs an example in `dir`: measurements on less memory and in fewer rounds than
+/// printed, and `> FILE` done as a shell does it.
 #[track_caller]
-fn works(line: &str) {
+fn works(dir: &Path, line: &str) {
     let mut args = words(line);
-    if args[0] == "compare" {
+    let into = args.iter().position(|arg| arg == ">").map(|at| args.split_off(at).swap_remove(1));
+    if ["compare", "calibrate"].contains(&args[0].as_str()) {
         set(&mut args, "--runs", "2");
         set(&mut args, "--buffer", "16MiB");
     }
     if args[0] == "lab" {
         shorten(&mut args);
     }
-    let ran: Ran = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let output = pageinit().current_dir(dir).args(&args).output().expect("the program starts");
+    let ran = Ran::of(&args, output);
     let lacks_store = ran.status == Some(7) && ran.stderr.contains("which this CPU lacks");
     if lacks_store {
         return eprintln!("notice: not tested: pageinit {line}: {}", ran.stderr);
     }
-    assert!(!ran.ok().stdout.is_empty());
+    let ran = ran.ok();
+    let into_file = args.iter().any(|arg| arg == "-o" || arg == "--output");
+    assert!(into_file || !ran.stdout.is_empty(), "{ran:?}");
+    if let Some(name) = into {
+        fs::write(dir.join(name), ran.stdout).expect("the temporary folder is writable");
+    }
+}
+
+/// Runs examples in their order, each once: some use what others wrote.
+fn all_work(lines: Vec<String>) {
+    let dir = scratch();
+    let mut done: Vec<String> = Vec::new();
+    for line in lines {
+        if !done.contains(&line) {
+            works(dir.path(), &line);
+            done.push(line);
+        }
+    }
 }
 
 #[test]
 fn examples_of_every_help_text_run() {
-    let mut all = BTreeSet::new();
+    let mut all = Vec::new();
     for verb in VERBS {
         let help = run(&[verb, &["--help"]].concat()).ok();
         assert_eq!(help.stderr, "");
@@ -116,18 +172,18 @@ fn examples_of_every_help_text_run() {
         assert!(!found.is_empty(), "the help of {verb:?} has no examples:\n{}", help.stdout);
         all.extend(found);
     }
-    all.iter().for_each(|line| works(line));
+    all_work(all);
 }
 
 #[test]
 fn examples_of_the_readme_and_of_the_pages_of_the_lab_run() {
-    let mut all = BTreeSet::new();
+    let mut all = Vec::new();
     for name in ["README.md", "docs/lab.md"] {
         let path = format!("{}/{name}", env!("CARGO_MANIFEST_DIR"));
-        let Ok(text) = std::fs::read_to_string(path) else { continue };
+        let Ok(text) = fs::read_to_string(path) else { continue };
         all.extend(console_lines(&text));
     }
-    all.iter().for_each(|line| works(line));
+    all_work(all);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   pageinit capture > my-machine.toml
-  pageinit capture --output my-machine.toml --tree my-machine
+  pageinit capture --output with-tree.toml --tree my-machine
   pageinit machine -m my-machine.toml
 
 Neither holds a host name, serial number, hardware address, UUID, user name or kernel

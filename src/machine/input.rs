@@ -281,8 +281,8 @@ fn read_content(name: &str, bytes: &[u8], forced: Option<Format>) -> Result<Cont
             name,
             None,
             "is none of the inputs that are known: machine TOML, hwloc XML, a captured boot in \
-             JSON, a boot log, the text of numactl -H, lscpu, lsmem or /proc/iomem, a sysfs tree or its tarball; say which \
-             with --format if it is one",
+             JSON, a boot log, the text of numactl -H, lscpu, lsmem or /proc/iomem, a sysfs \
+             tree or its tarball; say which with --format if it is one",
         )),
     }
 }
