@@ -110,13 +110,17 @@ node   0   1
   1:  20  10
 ";
 
+/// Figures without any figure: what is left out is said, too.
+const FIGURES: &str =
+    r#"[{"id": "example", "machine": {"arch": "x86_64", "nodes": 2}, "measurements": []}]"#;
+
 /// A folder in which examples find the project's fixtures and leave their files.
 fn scratch() -> TempDir {
     let dir = TempDir::new().expect("a temporary folder");
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     std::os::unix::fs::symlink(fixtures, dir.path().join("fixtures")).expect("a link");
     for (name, text) in
-        [("my-figures.json", "[]"), ("boot.log", BOOT_LOG), ("numactl.txt", NUMACTL)]
+        [("my-figures.json", FIGURES), ("boot.log", BOOT_LOG), ("numactl.txt", NUMACTL)]
     {
         fs::write(dir.path().join(name), text).expect("the temporary folder is writable");
     }
