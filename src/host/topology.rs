@@ -184,12 +184,6 @@ impl HostTopology {
     }
 }
 
-/// The CPU that the calling thread is on at this moment, where the kernel tells.
-pub fn running_on() -> Option<u32> {
-    // SAFETY: only asks for a number.
-    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
-}
-
 /// A number as hwloc's sets hold it.
 fn index(number: u32) -> Option<BitmapIndex> {
     BitmapIndex::try_from(usize::try_from(number).ok()?).ok()
@@ -296,7 +290,7 @@ mod tests {
                 s.spawn(|| {
                     topo.pin_thread(cpu)?;
                     let set = topo.inner().cpu_binding(CpuBindingFlags::THREAD).unwrap();
-                    assert_eq!(running_on(), Some(cpu));
+                    assert_eq!(crate::host::preempt::running_on(), Some(cpu));
                     Ok::<_, HostError>(members(&set))
                 })
                 .join()
