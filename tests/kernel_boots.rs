@@ -134,3 +134,34 @@ fn the_model_reproduces_every_captured_boot() {
     println!("{} boots with {requests} requests, {} wrong", boots.len(), wrong.len());
     assert!(wrong.is_empty(), "{} boots:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// From the console of an x86_64 boot alone, with nothing else said: the same requests
+/// at the same addresses, and the same deferred nodes.
+#[test]
+fn logs_with_memblock_debug_are_laid_out_exactly() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/boots");
+    let Ok(entries) = std::fs::read_dir(&dir) else {
+        return eprintln!("notice: {} is not there; logs not tested", dir.display());
+    };
+    let (mut logs, mut wrong) = (0, Vec::new());
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let of_x86 = name.ends_with(".log") && name.starts_with(|c: char| c.is_ascii_digit());
+        if !of_x86 {
+            continue;
+        }
+        logs += 1;
+        let machine = pageinit::machine::load(&path.to_string_lossy(), None).expect(&name);
+        let Some(facts) = machine.boot.as_deref() else {
+            wrong.push(format!("{name}: no facts"));
+            continue;
+        };
+        let (layout, placement) = booted(facts);
+        let mismatch = request_mismatch(facts, &placement)
+            .or_else(|| free_mismatch(facts, &placement))
+            .or_else(|| deferred_mismatch(facts, &layout));
+        wrong.extend(mismatch.map(|what| format!("{name}: {what}")));
+    }
+    println!("{logs} logs, {} wrong", wrong.len());
+    assert!(wrong.is_empty(), "{} logs:\n{}", wrong.len(), wrong.join("\n"));
+}

@@ -13,6 +13,7 @@ use super::{sniff, sysfs_tree, text};
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The kinds of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +156,12 @@ impl Request {
         {
             return Ok(Loaded { machine: (**machine).clone(), explained: Vec::new() });
         }
+        // One log alone may show all that memblock knew; with other inputs beside it,
+        // the machine need not be the one that booted.
+        let alone = match contents.as_slice() {
+            [(spec, Content::Log(log))] if !asks => Some(self.one(spec, log)?.clone()),
+            _ => None,
+        };
         let mut evidence = Vec::new();
         for (spec, content) in contents {
             evidence.push(match content {
@@ -166,7 +173,9 @@ impl Request {
             });
         }
         let evidence = combine(evidence)?;
-        let machine = complete(name, &evidence, &self.answers)?;
+        let mut machine = complete(name, &evidence, &self.answers)?;
+        let facts = alone.and_then(|boot| super::bootlog::facts::facts(&boot, &machine));
+        machine.boot = facts.map(Arc::new);
         Ok(Loaded { machine, explained: evidence.explain() })
     }
 

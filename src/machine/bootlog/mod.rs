@@ -11,6 +11,7 @@ mod clean;
 mod collect;
 pub mod evidence;
 pub mod explain;
+pub mod facts;
 mod join;
 pub mod lines;
 pub mod memblock;
