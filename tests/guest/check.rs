@@ -136,3 +136,30 @@ pub(crate) fn check_samples(guest: &Topology, step: &Step) {
     let cpus: BTreeSet<u32> = (0..nodes.len() as u32).flat_map(|n| guest.cpus(n)).collect();
     assert!(pinned.len() >= 2 && pinned.is_subset(&cpus), "{pinned:?} of {cpus:?}");
 }
+
+/// The layout made in the guest from its own log asks for what the guest's kernel asked
+/// for, and is answered as the kernel was.
+pub(crate) fn check_layout(log: &str, layout: &Value) {
+    let dir = tempfile::TempDir::new().expect("a temporary folder");
+    let path = dir.path().join("guest.log");
+    std::fs::write(&path, log).expect("the temporary folder is writable");
+    let machine = pageinit::machine::load(&path.to_string_lossy(), None).expect("a boot log");
+    let facts = machine.boot.expect("memblock's lines");
+    let real: Vec<(u64, u64, Option<u64>)> =
+        facts.allocations.iter().map(|a| (a.bytes, a.align, a.start)).collect();
+    let ours = layout["sparse_init"].as_array().expect("requests").iter();
+    let number = |value: &Value, key: &str| value[key].as_u64();
+    let ours: Vec<(u64, u64, Option<u64>)> = ours
+        .map(|a| {
+            let asked = number(a, "bytes").zip(number(a, "align")).expect("numbers");
+            (asked.0, asked.1, number(a, "start"))
+        })
+        .collect();
+    assert!(!real.is_empty());
+    assert_eq!(ours, real);
+    let nodes = layout["nodes"].as_array().expect("nodes").iter();
+    let deferred = nodes.filter(|n| !n["first_deferred_pfn"].is_null());
+    let deferred: Vec<u64> = deferred.filter_map(|n| n["nid"].as_u64()).collect();
+    let logged: Vec<u64> = facts.deferred_nodes.iter().map(|n| u64::from(n.0)).collect();
+    assert_eq!(deferred, logged);
+}

@@ -7,7 +7,7 @@
 mod check;
 mod vm;
 
-use check::{check_compare, check_machine, check_samples, warned};
+use check::{check_compare, check_layout, check_machine, check_samples, warned};
 use vm::Topology;
 
 const MACHINE: (&str, &str) = ("machine", "pageinit machine --json");
@@ -34,22 +34,28 @@ const SAMPLED: (&str, &str) = (
 #[ignore = "boots a guest: scripts/guest-tests.sh"]
 fn two_nodes_are_seen_bound_and_pinned() {
     let guest = Topology { nodes: &[(1024, 2), (1024, 2)], distances: &[] };
-    let steps = guest.run(&[
-        ("hwloc", "ls /lib/*/libhwloc* /usr/lib/*/libhwloc* | wc -l"),
-        MACHINE,
-        COMPARE,
-        SAMPLED,
-        (
-            "foreign",
-            "pageinit compare -m 'pack:3 [numa(memory=1GiB)] core:2 pu:1' \
+    let steps = guest.run_with(
+        "memblock=debug log_buf_len=4M",
+        &[
+            ("log", "dmesg"),
+            ("layout", "dmesg >/tmp/log && pageinit layout -m /tmp/log --json"),
+            ("hwloc", "ls /lib/*/libhwloc* /usr/lib/*/libhwloc* | wc -l"),
+            MACHINE,
+            COMPARE,
+            SAMPLED,
+            (
+                "foreign",
+                "pageinit compare -m 'pack:3 [numa(memory=1GiB)] core:2 pu:1' \
                      --buffer 16MiB --runs 1 --json",
-        ),
-        ("threads", "pageinit compare --buffer 16MiB --runs 1 --threads 3"),
-    ]);
+            ),
+            ("threads", "pageinit compare --buffer 16MiB --runs 1 --threads 3"),
+        ],
+    );
     // The file for large machines brings its own hwloc.
     if std::env::var("PAGEINIT_BINARY").is_ok_and(|b| b.contains("portable")) {
         assert_eq!(steps["hwloc"].stdout.trim(), "0");
     }
+    check_layout(&steps["log"].stdout, &steps["layout"].json());
     check_machine(&guest, &steps["machine"].json());
     let record = steps["compare"].record();
     check_compare(&guest, &record);

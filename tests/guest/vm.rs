@@ -61,6 +61,11 @@ impl Topology {
     /// Boots the guest, runs the named scripts one after another, and hands back what each
     /// left.
     pub(crate) fn run(&self, steps: &[(&str, &str)]) -> BTreeMap<String, Step> {
+        self.run_with("", steps)
+    }
+
+    /// The same with more words on the kernel's command line.
+    pub(crate) fn run_with(&self, append: &str, steps: &[(&str, &str)]) -> BTreeMap<String, Step> {
         let nodes: Vec<String> =
             self.nodes.iter().map(|(mib, cpus)| format!("{}:{cpus}", size(*mib))).collect();
         let mut command = Command::new("scripts/numa-vm.sh");
@@ -70,6 +75,9 @@ impl Topology {
             let row = |row: &&[u32]| row.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
             let rows: Vec<String> = self.distances.iter().map(row).collect();
             command.args(["--distances", &rows.join(";")]);
+        }
+        if !append.is_empty() {
+            command.args(["--append", append]);
         }
         let output = command.args(["--", &script(steps)]).output().expect("numa-vm.sh runs");
         let errors = String::from_utf8_lossy(&output.stderr);
