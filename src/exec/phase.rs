@@ -58,7 +58,7 @@ pub fn run_until(
         });
         go_on(stop)?;
     }
-    Ok(RunTimes { phases })
+    Ok(RunTimes { phases, verified: false })
 }
 
 struct Runner<'r> {

@@ -8,6 +8,9 @@ use crate::plan::{Executor, PhaseName};
 pub struct RunTimes {
     /// The phases in boot order.
     pub phases: Vec<PhaseTime>,
+    /// Whether memory was compared with the oracle afterwards and found right. A run
+    /// alone does not compare: whoever calls [`super::verify::verify`] says so here.
+    pub verified: bool,
 }
 
 /// What one phase took.

@@ -207,7 +207,7 @@ impl Study<'_> {
         let candidate = &self.candidates[index];
         let plan = &candidate.executed;
         let (topo, clock) = (&self.host.topo, &self.host.clock);
-        let times = run_until(&mut self.memory, topo, clock, plan, self.stop)?;
+        let mut times = run_until(&mut self.memory, topo, clock, plan, self.stop)?;
         let expect = candidate.probe.map_or(Expect::Final, |p| Expect::OnlyOp(p.op()));
         verify(&self.memory, &self.executed, plan, expect).map_err(|mismatch| {
             StudyError::WrongData {
@@ -216,6 +216,7 @@ impl Study<'_> {
                 mismatch: Box::new(mismatch),
             }
         })?;
+        times.verified = true;
         Ok(times)
     }
 

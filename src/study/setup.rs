@@ -274,6 +274,7 @@ pub fn set_threads(layout: &mut Layout, nodes: &[(Mapping, Vec<PfnRange>)], opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::{KernelModel, KernelVersion};
     use crate::units::GIB;
 
     fn host_node(nid: u32, cpus: &[u32], local_bytes: u64) -> HostNode {
@@ -317,6 +318,22 @@ mod tests {
         let mapping = own_node(&machine, Nid(0), &Options::default(), &able);
         let warnings = served_nodes(&machine, &[(mapping, Vec::new())], &host);
         assert!(warnings[0].message.starts_with("node 0 has no CPU that may be used"));
+    }
+
+    // Two threads fit nodes 0 and 1; node 2 has none of its own to be counted.
+    #[test]
+    fn a_node_without_cpus_does_not_limit_the_threads_of_others() {
+        let (machine, host) = three_nodes();
+        let kernel = KernelModel::new(KernelVersion::new(6, 12), machine.arch);
+        let layout = crate::kernel::layout(&machine, &kernel).unwrap();
+        let able: Vec<&HostNode> = host.iter().filter(|n| !n.cpus.is_empty()).collect();
+        let nodes: Vec<_> = (0..3)
+            .map(|nid| (own_node(&machine, Nid(nid), &Options::default(), &able), Vec::new()))
+            .collect();
+        let asks = |threads| Options { threads: Some(threads), ..Options::default() };
+        assert!(check_threads(&nodes, &layout, &asks(2)).is_ok());
+        let error = check_threads(&nodes, &layout, &asks(3)).unwrap_err().to_string();
+        assert!(error.contains("more than the 2 CPUs of a node"), "{error}");
     }
 
     #[test]
