@@ -2,9 +2,10 @@
 //!
 //! [`text`] renders a [`Record`]; it adds nothing that the record does not hold.
 
+use super::grid::grid;
 use crate::record::{Label, Point, Prefetch, Record, ScaledMachine};
 use crate::units::{Bytes, gb_per_s, grouped, three_digits, time};
-use comfy_table::{Cell, CellAlignment, Table};
+use comfy_table::{Cell, Table};
 use std::fmt::Write;
 
 /// Bytes of one struct page.
@@ -103,10 +104,8 @@ fn placement(record: &Record) -> String {
 
 /// One row per strategy and store.
 fn strategies(record: &Record) -> Table {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::UTF8_BORDERS_ONLY);
     let how = if record.execution.executed_share < 1.0 { "scaled" } else { "measured" };
-    table.set_header([
+    let header = [
         "strategy".to_owned(),
         "store".into(),
         "threads".into(),
@@ -116,11 +115,11 @@ fn strategies(record: &Record) -> Table {
         "ns/page".into(),
         "GB/s".into(),
         format!("÷ {}\n[95 %]", record.baseline),
-    ]);
+    ];
+    let mut table = grid(header, 2);
     for total in record.points.iter().filter(|p| p.phase == "total" && !is_probe(p)) {
         table.add_row(strategy_row(record, total));
     }
-    right_align(&mut table, 2);
     table
 }
 
@@ -160,12 +159,6 @@ fn strategy_row(record: &Record, total: &Point) -> Vec<Cell> {
 
 fn is_probe(point: &Point) -> bool {
     point.strategy.starts_with("probe-")
-}
-
-fn right_align(table: &mut Table, first: usize) {
-    for column in table.column_iter_mut().skip(first) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
 }
 
 fn below_table(record: &Record) -> String {
@@ -210,15 +203,13 @@ const fn label(label: Label) -> &'static str {
 fn scaled(machines: &[ScaledMachine]) -> String {
     let Some(first) = machines.first() else { return String::new() };
     let mut out = format!("\nAt these rates, {} ({}):\n", label(first.label), first.rule);
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::UTF8_BORDERS_ONLY);
     let mut header = vec!["strategy".to_owned()];
     for machine in machines {
         let _ = writeln!(out, "  {}: {}", machine.machine, machine.title);
         header.push(format!("{}\n{}", machine.machine, Bytes(machine.memory_bytes)));
         header.push("\nsaved".into());
     }
-    table.set_header(header);
+    let mut table = grid(header, 1);
     for (index, row) in first.rows.iter().enumerate() {
         let mut cells = vec![row.strategy.clone()];
         for row in machines.iter().filter_map(|m| m.rows.get(index)) {
@@ -227,7 +218,6 @@ fn scaled(machines: &[ScaledMachine]) -> String {
         }
         table.add_row(cells);
     }
-    right_align(&mut table, 1);
     let _ = writeln!(out, "{table}");
     out
 }

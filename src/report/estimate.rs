@@ -1,8 +1,9 @@
 //! What `estimate` shows to people: timeline, total, nodes, savings.
 
+use super::grid::grid;
 use crate::record::estimate::{Estimate, NodeEstimate, Saving};
 use crate::units::{Bytes, grouped, three_digits, time};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 use std::fmt::Write;
 
 /// Machines with more nodes show only the slowest and the fastest.
@@ -45,19 +46,9 @@ const fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-fn table(header: &[&str], numbers_from: usize) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY);
-    table.set_header(header);
-    for column in table.column_iter_mut().skip(numbers_from) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
 fn timeline(e: &Estimate) -> Table {
     let header = ["phase", "by", "start", "end", "takes", "struct pages", "ends with"];
-    let mut table = table(&header, 2);
+    let mut table = grid(header, 2);
     for p in &e.phases {
         table.add_row([
             p.phase.clone(),
@@ -74,7 +65,7 @@ fn timeline(e: &Estimate) -> Table {
 
 fn nodes(e: &Estimate) -> Table {
     let header = ["node", "workers", "struct pages", "takes", "ns/page alone", "memory busy"];
-    let mut table = table(&header, 0);
+    let mut table = grid(header, 0);
     for n in shown(&e.nodes) {
         table.add_row([
             n.nid.to_string(),
@@ -111,7 +102,7 @@ fn totals(e: &Estimate) -> String {
 }
 
 fn savings(e: &Estimate) -> Table {
-    let mut table = table(&["strategy", "kernel", "takes", "saved by this one"], 2);
+    let mut table = grid(["strategy", "kernel", "takes", "saved by this one"], 2);
     for s in &e.savings {
         table.add_row([s.strategy.clone(), s.kernel.clone(), time(s.total_ns as f64), signed(s)]);
     }

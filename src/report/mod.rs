@@ -7,6 +7,7 @@
 
 pub mod compare;
 pub mod estimate;
+mod grid;
 pub mod init_times;
 pub mod lab;
 pub mod layout;

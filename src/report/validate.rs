@@ -1,7 +1,8 @@
 //! The tables that `validate` shows to people.
 
+use super::grid::grid;
 use crate::record::validate::{Validated, Validation};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 use std::fmt::Write;
 
 /// The whole report: every record, then groups, ranges, constants.
@@ -23,20 +24,10 @@ pub fn text(v: &Validation) -> String {
     out
 }
 
-fn table(header: &[&str], numbers_from: usize) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY);
-    table.set_header(header);
-    for column in table.column_iter_mut().skip(numbers_from) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
 fn records(records: &[Validated]) -> Table {
     let header =
         ["record", "what", "threads", "anchored on", "published", "predicted", "error", "in range"];
-    let mut table = table(&header, 4);
+    let mut table = grid(header, 4);
     for r in records.iter().filter(|r| r.left_out.is_none()) {
         let number = |n: Option<f64>| n.map_or_else(|| "-".into(), |n| show(n, r));
         let anchor = match (r.anchor.as_deref(), &r.class, &r.class_mark) {
@@ -100,7 +91,7 @@ fn left_out(records: &[Validated]) -> String {
 
 fn groups(v: &Validation) -> String {
     let header = ["group", "what", "n", "median", "90 %", "worst", "within ×1.4"];
-    let mut table = table(&header, 2);
+    let mut table = grid(header, 2);
     for g in &v.groups {
         table.add_row([
             g.name.clone(),
