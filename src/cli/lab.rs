@@ -221,10 +221,10 @@ fn show(record: &LabRecord, json: bool) -> Result<ExitCode, Failure> {
     if json {
         output::json(record)?;
     } else {
-        output::warn(&record.warnings);
+        output::warn(&record.head.warnings);
         output::data(&report::lab::text(record))?;
     }
-    Ok(ExitCode::from(if record.complete { 0 } else { exit::INTERRUPTED }))
+    Ok(ExitCode::from(if record.head.complete { 0 } else { exit::INTERRUPTED }))
 }
 
 /// One entry per level, the first of each, smallest first.

@@ -63,7 +63,7 @@ pub fn run(lab: &Lab<'_>, options: &Options) -> Result<LabRecord, LabError> {
     record.published = published::clearing();
     let finished = parts(lab, options, &stores, &mut record);
     match finished {
-        Ok(complete) => record.complete = complete,
+        Ok(complete) => record.head.complete = complete,
         Err(error) if error.is_interrupt() => {}
         Err(other) => return Err(other),
     }
@@ -87,8 +87,8 @@ fn parts(
 ) -> Result<bool, LabError> {
     let bytes = options.buffer_bytes;
     let mut arena = lab.arena("lab clear-huge", bytes, "--buffer")?;
-    record.warnings.extend(no_huge_pages(&arena, bytes));
-    record.warnings.extend(zeroes_faster(zero_advantage(lab.clock, arena.lines_mut())));
+    record.head.warnings.extend(no_huge_pages(&arena, bytes));
+    record.head.warnings.extend(zeroes_faster(zero_advantage(lab.clock, arena.lines_mut())));
     let table = table_cells(bytes);
     let complete = part(lab, record, ("table", lab.runs, 8), &table, arena.lines_mut())?
         && part(lab, record, ("page", lab.runs, 16), &page_cells(stores), arena.lines_mut())?;
@@ -105,7 +105,7 @@ fn gigantic(lab: &Lab<'_>, options: &Options, record: &mut LabRecord) -> Result<
         Ok(arena) => arena,
         Err(error @ LabError::NoMemory { .. }) => {
             let text = format!("1 GiB is not cleared: {error}");
-            record.warnings.push(Warning::new("no-gigantic", text, ""));
+            record.head.warnings.push(Warning::new("no-gigantic", text, ""));
             return Ok(true);
         }
         Err(other) => return Err(other),

@@ -23,7 +23,7 @@ use crate::host::topology::{HostNode, HostTopology};
 use crate::host::{Arena, budget};
 use crate::progress::{Progress, Unit};
 use crate::record::lab::{CacheFacts, Factors, LabRecord};
-use crate::record::{HostFacts, Tool};
+use crate::record::{Head, HostFacts};
 use crate::stats::{Rng, median};
 use crate::units::Bytes;
 use crate::warning::Warning;
@@ -111,11 +111,7 @@ impl Lab<'_> {
     pub fn record(&self, experiment: &str) -> LabRecord {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         LabRecord {
-            schema: format!("pageinit/lab-{experiment}/1"),
-            tool: Tool::this(),
-            argv: self.argv.to_vec(),
-            complete: false,
-            warnings: Vec::new(),
+            head: Head::unfinished(format!("pageinit/lab-{experiment}/1"), self.argv),
             started_unix_s: since_1970.map_or(0, |d| d.as_secs()),
             seed: self.seed,
             runs: self.runs,

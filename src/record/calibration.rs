@@ -4,8 +4,7 @@
 //! one thread per node and at all of them. `calibrate` writes it, `estimate
 //! --calibration` reads it.
 
-use super::{HostFacts, Label, Tool};
-use crate::warning::Warning;
+use super::{Head, HostFacts, Label};
 use serde::{Deserialize, Serialize};
 
 /// The schema of calibration files.
@@ -14,16 +13,9 @@ pub const CALIBRATION_SCHEMA: &str = "pageinit/calibration/1";
 /// What was measured on one host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Name and version of this form.
-    pub schema: String,
-    /// The program.
-    pub tool: Tool,
-    /// The command line.
-    pub argv: Vec<String>,
-    /// Whether all was measured.
-    pub complete: bool,
-    /// What this host could not show, and what made it doubtful.
-    pub warnings: Vec<Warning>,
+    /// What every document begins with.
+    #[serde(flatten)]
+    pub head: Head,
     /// Always `measured`.
     pub label: Label,
     /// The host.

@@ -16,7 +16,7 @@ use crate::model::run::CalibratedPhase;
 use crate::plan::PhaseName;
 use crate::progress::Progress;
 use crate::record::calibration::{CALIBRATION_SCHEMA, Calibration, Rate};
-use crate::record::{Label, Record, Tool};
+use crate::record::{Head, Label, Record};
 use crate::warning::Warning;
 
 /// The phases that are told apart.
@@ -47,20 +47,19 @@ pub fn calibrate(
     let with = |threads| Options { threads: Some(threads), ..options.clone() };
     let one = compare(machine, kernel, host, &with(1), progress, stop)?;
     let mut rates = rates(&one);
-    let mut warnings = one.warnings.clone();
-    let mut complete = one.complete;
+    let mut warnings = one.head.warnings.clone();
+    let mut complete = one.head.complete;
     if most_threads > 1 && complete {
         let all = compare(machine, kernel, host, &with(most_threads), progress, stop)?;
         rates.extend(self::rates(&all));
-        complete = all.complete;
+        complete = all.head.complete;
     }
     warnings.extend(not_shown(nodes.len(), most_threads));
     Ok(Calibration {
-        schema: CALIBRATION_SCHEMA.into(),
-        tool: Tool::this(),
-        argv: options.argv.clone(),
-        complete,
-        warnings,
+        head: Head {
+            complete,
+            ..Head::new(CALIBRATION_SCHEMA, &options.argv).with_warnings(warnings)
+        },
         label: Label::Measured,
         host: one.host,
         kernel: kernel.version.to_string(),
