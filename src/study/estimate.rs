@@ -197,6 +197,7 @@ pub fn estimate(
         threads,
         free: question.free,
         processor: processor(&case.hardware),
+        memory: Some(super::memory::facts(&case.layout)),
         timeline: timeline(&run),
         phases: run.phases.iter().map(phase_facts).collect(),
         nodes: nodes(&run),

@@ -13,6 +13,7 @@ pub mod candidates;
 pub mod compare;
 pub mod estimate;
 pub mod figures;
+mod memory;
 pub mod published;
 pub mod scale;
 pub mod setup;
