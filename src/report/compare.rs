@@ -124,15 +124,7 @@ fn strategies(record: &Record) -> Table {
 }
 
 fn strategy_row(record: &Record, total: &Point) -> Vec<Cell> {
-    let part = |phase: &str| {
-        let same = |p: &&Point| {
-            p.phase == phase
-                && p.nid.is_none()
-                && p.strategy == total.strategy
-                && p.store == total.store
-        };
-        record.points.iter().find(same).map(|p| p.scaled_median_ns)
-    };
+    let part = |phase: &str| part_ns(record, total, phase);
     let ns = total.scaled_median_ns;
     let ratio =
         record.ratios.iter().find(|r| r.strategy == total.strategy && r.store == total.store);
@@ -157,7 +149,18 @@ fn strategy_row(record: &Record, total: &Point) -> Vec<Cell> {
     .collect()
 }
 
-fn is_probe(point: &Point) -> bool {
+/// What a phase of the same candidate takes on all nodes of the whole machine.
+pub(super) fn part_ns(record: &Record, total: &Point, phase: &str) -> Option<f64> {
+    let same = |p: &&Point| {
+        p.phase == phase
+            && p.nid.is_none()
+            && p.strategy == total.strategy
+            && p.store == total.store
+    };
+    record.points.iter().find(same).map(|p| p.scaled_median_ns)
+}
+
+pub(super) fn is_probe(point: &Point) -> bool {
     point.strategy.starts_with("probe-")
 }
 
@@ -191,7 +194,7 @@ fn prefetch_lines(p: &Prefetch) -> String {
     )
 }
 
-const fn label(label: Label) -> &'static str {
+pub(super) const fn label(label: Label) -> &'static str {
     match label {
         Label::Measured => "measured",
         Label::Scaled => "scaled",

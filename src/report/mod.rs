@@ -13,6 +13,7 @@ pub mod lab;
 pub mod layout;
 pub mod machine;
 pub mod sheet;
+pub mod sheets;
 pub mod strategies;
 pub mod sweep;
 pub mod validate;
