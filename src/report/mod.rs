@@ -8,12 +8,17 @@
 pub mod compare;
 pub mod estimate;
 mod grid;
+pub mod html;
 pub mod init_times;
 pub mod lab;
 pub mod layout;
 pub mod machine;
+pub mod pictures;
 pub mod sheet;
 pub mod sheets;
+pub mod source;
 pub mod strategies;
+mod summary;
 pub mod sweep;
+pub mod trace;
 pub mod validate;

@@ -285,6 +285,13 @@ fn timeline(run: &Run) -> Vec<TimelineSpan> {
     out
 }
 
+/// The bytes of the struct pages that the nodes' threads initialise, each once.
+pub(super) fn node_bytes(run: &Run) -> u64 {
+    let phases = run.phases.iter().filter(|p| p.executor == Executor::NodeThreads);
+    let pages = phases.map(|p| p.works.iter().map(|w| w.pages).sum::<u64>());
+    pages.max().unwrap_or(0).saturating_mul(STRUCT_PAGE_BYTES)
+}
+
 fn phase_facts(phase: &PhaseRun) -> PhaseFacts {
     PhaseFacts {
         phase: phase.name.to_string(),

@@ -1,0 +1,105 @@
+//! One SVG file of one or several records: [`file`].
+//!
+//! What is drawn follows from the records' kinds, or is chosen. Timelines share one
+//! axis; other pictures stand below each other.
+
+use super::svg::{Canvas, Place, escape, number};
+use super::{Kind, Picture};
+use crate::report::source::Source;
+
+/// Pictures in one file at most.
+const MOST_PICTURES: usize = 50;
+
+/// Why there is no picture.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PictureError {
+    /// The records have no such picture.
+    #[error("{names}: no {kind} can be drawn; {hint}")]
+    Nothing {
+        /// The records' files.
+        names: String,
+        /// What was asked for, or `picture`.
+        kind: &'static str,
+        /// What to do.
+        hint: &'static str,
+    },
+}
+
+/// All records in one picture. Without a `kind` it is the first of timeline, sweep and
+/// memory that there is.
+///
+/// # Errors
+/// When the records have no such picture.
+pub fn file(
+    sources: &[Source],
+    kind: Option<Kind>,
+    strategies: &[String],
+) -> Result<String, PictureError> {
+    let own: Vec<&Source> = sources.iter().collect();
+    let kinds = kind.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
+    let found = kinds.iter().map(|kind| Picture::of(*kind, &own, strategies));
+    let pictures = found.into_iter().find(|pictures| !pictures.is_empty());
+    let pictures = pictures.ok_or_else(|| nothing(sources, kind))?;
+    match &pictures[..] {
+        [one] => Ok(one.draw(Place::File)),
+        many => Ok(stacked(many)),
+    }
+}
+
+fn nothing(sources: &[Source], kind: Option<Kind>) -> PictureError {
+    let names: Vec<&str> = sources.iter().map(|source| &*source.name).take(5).collect();
+    PictureError::Nothing {
+        names: names.join(", "),
+        kind: kind.map_or("picture", Kind::name),
+        hint: match kind {
+            Some(Kind::Timeline) => {
+                "timelines are drawn from records of compare and estimate; leave --strategies \
+                 and --picture out to see what there is"
+            }
+            Some(Kind::Sweep) => {
+                "curves are drawn from records of sweep, compare, calibrate and validate"
+            }
+            Some(Kind::Memory) => {
+                "memory is drawn from records of compare and estimate that say where it lies: \
+                 make them anew with this version"
+            }
+            None => "use --as table, csv, markdown or html",
+        },
+    }
+}
+
+/// Pictures below each other, in one that is as high as all of them.
+fn stacked(pictures: &[Picture]) -> String {
+    let mut y = 0.0;
+    let mut width: f64 = 1.0;
+    let mut body = String::new();
+    for (index, picture) in pictures.iter().take(MOST_PICTURES).enumerate() {
+        let svg = picture.draw(Place::Page(index + 1));
+        let (w, h) = size(&svg);
+        let at = number(y);
+        // Marks are reached by the keyboard in pages only; here they are drawn.
+        let svg = svg.replace(" tabindex=\"0\"", "").replace(" tabindex=\"-1\"", "");
+        body += &svg.replacen("<svg ", &format!("<svg x=\"0\" y=\"{at}\" "), 1);
+        y += h + 16.0;
+        width = width.max(w);
+    }
+    let title = format!("{} pictures", pictures.len());
+    let mut canvas = Canvas::new(Place::File, width);
+    if pictures.len() > MOST_PICTURES {
+        y += 20.0;
+        let note = format!("the first {MOST_PICTURES} of {} pictures", pictures.len());
+        canvas.raw(&format!("<text x=\"10\" y=\"{}\">{}</text>", number(y), escape(&note)));
+    }
+    canvas.raw(&body);
+    canvas.finish(y + 8.0, &title, "One picture below the other.")
+}
+
+/// The size that a picture gives itself.
+fn size(svg: &str) -> (f64, f64) {
+    let of = |name: &str| {
+        let from = svg.find(&format!(" {name}=\""))? + name.len() + 3;
+        let text = svg.get(from..)?;
+        text.get(..text.find('"')?)?.parse().ok()
+    };
+    (of("width").unwrap_or(960.0), of("height").unwrap_or(300.0))
+}
