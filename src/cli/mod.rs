@@ -16,6 +16,7 @@ mod lab;
 mod layout;
 mod machine;
 mod output;
+mod report;
 mod strategies;
 mod sweep;
 mod validate;
@@ -40,6 +41,7 @@ Examples:
   pageinit layout --kernel 6.12         what Linux 6.12 places where on this host
   pageinit estimate -m @16n-hp-12t      predict it instead
   pageinit lab prefetch                 does zeroing fetch for the field writes
+  pageinit report before.json           a record as tables
   pageinit machine -m list              the built-in machines
   dmesg | pageinit machine -m -         the machine of a boot log
   pageinit strategies                   what the strategies stand for
@@ -67,6 +69,8 @@ enum Verb {
     Validate(validate::Args),
     /// Small real experiments beside the boot: prefetch, clear-huge, mremap, pte-scan
     Lab(lab::Args),
+    /// Show records as tables, blame, critical-chain, csv or markdown
+    Report(report::Args),
     /// List the strategies and the stores they can use
     Strategies(strategies::Args),
 }
@@ -84,15 +88,16 @@ pub fn run() -> ExitCode {
         Verb::Sweep(args) => sweep::run(&args),
         Verb::Validate(args) => validate::run(&args),
         Verb::Lab(args) => lab::run(&args),
+        Verb::Report(args) => report::run(&args),
         Verb::Strategies(args) => strategies::run(&args),
     };
     match done {
         Ok(code) => code,
-        Err(failure) => report(&failure),
+        Err(failure) => failed(&failure),
     }
 }
 
-fn report(failure: &Failure) -> ExitCode {
+fn failed(failure: &Failure) -> ExitCode {
     if let Some(message) = failure.message() {
         output::talk(&format!("error: {message}"));
     }
