@@ -8,6 +8,7 @@ mod bar;
 mod calibrate;
 mod capture;
 mod compare;
+mod diff;
 mod estimate;
 mod exit;
 mod inputs;
@@ -42,11 +43,12 @@ Examples:
   pageinit estimate -m @16n-hp-12t      predict it instead
   pageinit lab prefetch                 does zeroing fetch for the field writes
   pageinit report before.json           a record as tables
+  pageinit diff before.json after.json  is the second faster or slower
   pageinit machine -m list              the built-in machines
   dmesg | pageinit machine -m -         the machine of a boot log
   pageinit strategies                   what the strategies stand for
 
-Exit status: 0 ok, 1 failed, 2 usage, 3 untrustworthy (with --strict),
+Exit status: 0 ok, 1 failed, 2 usage, 3 untrustworthy (with --strict), 4 slower (diff),
 5 wrong data, 6 no resources, 7 not supported here, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
@@ -71,6 +73,8 @@ enum Verb {
     Lab(lab::Args),
     /// Show records as tables, blame, critical-chain, csv or markdown
     Report(report::Args),
+    /// Two records: faster, slower or inconclusive; the exit status is the verdict
+    Diff(diff::Args),
     /// List the strategies and the stores they can use
     Strategies(strategies::Args),
 }
@@ -89,6 +93,7 @@ pub fn run() -> ExitCode {
         Verb::Validate(args) => validate::run(&args),
         Verb::Lab(args) => lab::run(&args),
         Verb::Report(args) => report::run(&args),
+        Verb::Diff(args) => diff::run(&args),
         Verb::Strategies(args) => strategies::run(&args),
     };
     match done {

@@ -37,10 +37,11 @@ fn table(boot: &Boot) -> Sheet {
         ("slowest node", "slowest_nid"),
     ];
     let mut out = Sheet::new(&title(boot), &columns, 3);
-    let all_ns: f64 = boot.phases.iter().map(|p| p.took_ns).sum();
-    let mut phases: Vec<&Took> = boot.phases.iter().collect();
+    let single = |p: &Took| if p.parts.is_empty() { vec![p.clone()] } else { p.parts.clone() };
+    let mut phases: Vec<Took> = boot.phases.iter().flat_map(single).collect();
+    let all_ns: f64 = phases.iter().map(|p| p.took_ns).sum();
     phases.sort_by(|a, b| b.took_ns.total_cmp(&a.took_ns));
-    out.rows = phases.into_iter().map(|phase| row(boot, phase, all_ns)).collect();
+    out.rows = phases.iter().map(|phase| row(boot, phase, all_ns)).collect();
     out.note = boot.note.map(str::to_owned);
     out
 }

@@ -144,6 +144,7 @@ mod tests {
             took_ns: ends.first().map_or(0.0, |end| end.took_ns),
             pages: 1,
             ends,
+            parts: Vec::new(),
         }
     }
 

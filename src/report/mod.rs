@@ -12,6 +12,7 @@ pub mod blame;
 pub mod chain;
 pub mod compare;
 pub mod csv;
+pub mod diff;
 pub mod estimate;
 mod grid;
 pub mod init_times;

@@ -45,6 +45,8 @@ pub(super) struct Took {
     pub(super) pages: u64,
     /// Every node's end, the last first; empty for the boot CPU.
     pub(super) ends: Vec<NodeEnd>,
+    /// The single phases, where this one is joined of several.
+    pub(super) parts: Vec<Took>,
 }
 
 /// When a node was done with a phase.
@@ -112,6 +114,7 @@ fn predicted(e: &Estimate) -> Boot {
         took_ns: p.end_ns.saturating_sub(p.start_ns) as f64,
         pages: p.pages,
         ends: if p.executor == "boot-cpu" { Vec::new() } else { predicted_ends(e, p) },
+        parts: Vec::new(),
     };
     Boot {
         machine: e.machine.name.clone(),
@@ -188,6 +191,7 @@ fn measured_phases(record: &Record, own: &[&Point]) -> Vec<Took> {
         took_ns: p.scaled_median_ns,
         pages: p.scaled_pages,
         ends,
+        parts: Vec::new(),
     };
     let mut out: Vec<Took> =
         boot.into_iter().map(|p| took(p, p.phase.clone(), "boot-cpu", Vec::new())).collect();
@@ -195,7 +199,10 @@ fn measured_phases(record: &Record, own: &[&Point]) -> Vec<Took> {
     let names: Vec<&str> = nodes.iter().map(|p| p.phase.as_str()).collect();
     if let Some(p) = together {
         let name = if names.is_empty() { "deferred".into() } else { names.join(" + ") };
-        out.push(took(p, name, "node-threads", measured_ends(record, own)));
+        let alone = |p: &&Point| took(p, p.phase.clone(), "node-threads", Vec::new());
+        let parts = if nodes.len() > 1 { nodes.iter().map(alone).collect() } else { Vec::new() };
+        let ends = measured_ends(record, own);
+        out.push(Took { parts, ..took(p, name, "node-threads", ends) });
     }
     out
 }
