@@ -41,7 +41,7 @@ fn heading(record: &Record) -> String {
         machine.arch,
         grouped(exec.memmap_bytes / STRUCT_PAGE_BYTES),
         Bytes(exec.memmap_bytes),
-        kernel_version(record),
+        super::source::version(&record.kernel).unwrap_or_else(|| "of unknown version".into()),
     );
     let model = record.host.cpu_model.as_deref().unwrap_or("unknown processor");
     let _ = writeln!(
@@ -78,14 +78,6 @@ fn stand_ins(record: &Record) -> String {
 
 fn copies(copies: u64) -> String {
     if copies > 1 { format!(" ({copies} copies of the memmap)") } else { String::new() }
-}
-
-fn kernel_version(record: &Record) -> String {
-    let part = |name: &str| record.kernel["version"][name].as_u64();
-    match (part("major"), part("minor")) {
-        (Some(major), Some(minor)) => format!("{major}.{minor}"),
-        _ => "of unknown version".into(),
-    }
 }
 
 fn placement(record: &Record) -> String {

@@ -96,7 +96,7 @@ fn list(numbers: &[u32]) -> Cell {
 }
 
 /// `0-3`, `8`: runs of neighbours joined.
-fn ranges(numbers: &[u32]) -> Vec<String> {
+pub(super) fn ranges(numbers: &[u32]) -> Vec<String> {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &n in numbers {
         match runs.last_mut() {

@@ -47,6 +47,15 @@ impl Kind {
             Self::Memory => "memory",
         }
     }
+
+    /// What it shows, in one sentence.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Timeline => "Who did what when, of compare and estimate",
+            Self::Sweep => "Time and bandwidth over threads, with knees",
+            Self::Memory => "Nodes, zones, memmap, early and deferred pages",
+        }
+    }
 }
 
 /// One picture, ready to be drawn.
