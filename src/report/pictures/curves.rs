@@ -14,7 +14,7 @@ use crate::units::{three_digits, time};
 pub const MOST_LINES: usize = 12;
 
 /// Points of one line at most.
-pub const MOST_POINTS: usize = 200;
+pub const MOST_POINTS: usize = 100;
 
 /// One picture: panels over the same threads.
 #[derive(Clone, Debug, PartialEq)]
@@ -184,7 +184,12 @@ impl Curves {
     /// Keeps the lines of the first panel that come lowest, and the same in the others.
     fn few_lines(&mut self) {
         let Some(first) = self.panels.first() else { return };
-        let mut ranked: Vec<(f64, usize)> = first.lines.iter().map(lowest).zip(0..).collect();
+        // Published points stay with the predictions of the same name.
+        let least = |line: &Line| {
+            let same = first.lines.iter().filter(|other| other.name == line.name);
+            same.map(lowest).fold(f64::INFINITY, f64::min)
+        };
+        let mut ranked: Vec<(f64, usize)> = first.lines.iter().map(least).zip(0..).collect();
         if ranked.len() <= MOST_LINES {
             return;
         }

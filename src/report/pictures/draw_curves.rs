@@ -3,10 +3,12 @@
 
 use super::curves::{CurvePoint, Curves, How, Line, Panel, Unit};
 use super::draw_timeline::round_time;
-use super::svg::{Canvas, Place, Set, fit, number, text_width};
+use super::svg::{Canvas, Place, Set, fit, number, text_width, ticks};
 use crate::units::three_digits;
-use plotters::prelude::*;
+use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
+use plotters::prelude::{ChartBuilder, IntoDrawingArea, RGBColor, SVGBackend, TRANSPARENT};
 use std::fmt::Write;
+use std::ops::Range;
 
 const WIDTH: u32 = 960;
 const PANEL_HEIGHT: u32 = 300;
@@ -172,9 +174,50 @@ impl Vertical {
         }
     }
 
+    /// Where the axis has ticks: at round values.
+    fn ticks(&self) -> Vec<f64> {
+        if !self.is_log {
+            return ticks(self.high, 6);
+        }
+        let decades = self.high - self.low;
+        let powers = (self.low.floor() as i32)..=(self.high.ceil() as i32);
+        let steps: &[f64] = if decades > 5.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+        let all =
+            powers.flat_map(|power| steps.iter().map(move |step| step.log10() + f64::from(power)));
+        all.filter(|place| (self.low..=self.high).contains(place)).collect()
+    }
+
     fn title(&self) -> String {
         let scale = if self.is_log { ", logarithmic" } else { "" };
         format!("{}{scale}", self.unit.axis())
+    }
+}
+
+/// A linear axis with ticks at chosen places.
+#[derive(Clone)]
+struct Ticked {
+    range: Range<f64>,
+    ticks: Vec<f64>,
+}
+
+impl Ranged for Ticked {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let span = self.range.end - self.range.start;
+        let share = if span > 0.0 { (value - self.range.start) / span } else { 0.5 };
+        let pixels = f64::from(limit.1) - f64::from(limit.0);
+        (f64::from(limit.0) + share.clamp(0.0, 1.0) * pixels).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        // Light lines between the ticks would only distract.
+        if hint.weight().allow_light_points() { Vec::new() } else { self.ticks.clone() }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.range.clone()
     }
 }
 
@@ -184,11 +227,21 @@ fn across(point: &CurvePoint) -> f64 {
 }
 
 fn threads_label(place: &f64) -> String {
-    let threads = place.exp2();
-    match (place - place.round()).abs() < 1e-6 {
-        true => format!("{threads:.0}"),
-        false => String::new(),
+    format!("{:.0}", place.exp2())
+}
+
+/// Where the horizontal axis has ticks: at the thread counts that there are, as far as
+/// they are not too near each other.
+fn threads_ticks(panel: &Panel, span: f64) -> Vec<f64> {
+    let mut all: Vec<f64> = panel.lines.iter().flat_map(|line| &line.points).map(across).collect();
+    all.sort_by(f64::total_cmp);
+    let mut out: Vec<f64> = Vec::new();
+    for place in all {
+        if out.last().is_none_or(|last| place - last > span * 0.04) {
+            out.push(place);
+        }
     }
+    out
 }
 
 fn draw_panel(canvas: &mut Canvas, panel: &Panel, names: &[&str], top: f64) {
@@ -219,20 +272,21 @@ fn axes(
     markup: &mut String,
     panel: &Panel,
     vertical: Vertical,
-    threads: std::ops::Range<f64>,
+    threads: Range<f64>,
 ) -> Result<Vec<Vec<(i32, i32)>>, Box<dyn std::error::Error>> {
-    let ticks = (threads.end - threads.start).ceil() as usize + 1;
+    let marked = threads_ticks(panel, threads.end - threads.start);
+    let across_axis = Ticked { range: threads, ticks: marked };
+    let upward_axis = Ticked { range: vertical.low..vertical.high, ticks: vertical.ticks() };
     let root = SVGBackend::with_string(markup, (WIDTH, PANEL_HEIGHT)).into_drawing_area();
     let mut chart = ChartBuilder::on(&root)
         .margin_top(6)
         .margin_right(20)
-        .x_label_area_size(44)
-        .y_label_area_size(84)
-        .build_cartesian_2d(threads, vertical.low..vertical.high)?;
+        .margin_left(14)
+        .x_label_area_size(38)
+        .y_label_area_size(76)
+        .build_cartesian_2d(across_axis, upward_axis)?;
     chart
         .configure_mesh()
-        .x_labels(ticks.min(20))
-        .y_labels(6)
         .x_label_formatter(&threads_label)
         .y_label_formatter(&|place| vertical.label(*place))
         .x_desc("threads per node")
@@ -304,10 +358,11 @@ mod tests {
     }
 
     #[test]
-    fn doublings_have_ticks() {
-        let svg = draw(&curves(&[(1, 5.0), (64, 3.0)], How::Modelled), Place::File);
-        for threads in [1, 2, 4, 8, 16, 32, 64] {
-            assert!(svg.contains(&format!("\n{threads}\n")), "{threads} in {svg}");
+    fn thread_counts_have_ticks_unless_they_are_too_near() {
+        let points = [(1, 5.0), (2, 4.0), (52, 3.0), (53, 3.0)];
+        let svg = draw(&curves(&points, How::Modelled), Place::File);
+        for (threads, is_there) in [(1, true), (2, true), (52, true), (53, false), (16, false)] {
+            assert_eq!(svg.contains(&format!("\n{threads}\n")), is_there, "{threads} in {svg}");
         }
         assert!(svg.contains("threads per node"));
     }

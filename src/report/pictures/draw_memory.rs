@@ -1,12 +1,12 @@
 //! Physical memory as SVG: a strip for every node, all on one scale.
 
 use super::memory::{Memory, Piece, Strip, What};
-use super::svg::{Canvas, Place, Set, fit, text_width, ticks};
+use super::svg::{Canvas, Place, Set, fit, text_width};
 use crate::units::Bytes;
 use std::fmt::Write;
 
 const WIDTH: f64 = 960.0;
-const LEFT: f64 = 90.0;
+const LEFT: f64 = 130.0;
 const RIGHT: f64 = 30.0;
 const STRIP: f64 = 74.0;
 
@@ -65,7 +65,7 @@ fn legend(canvas: &mut Canvas, y: f64) {
     for what in [What::Early, What::Deferred, What::Memmap] {
         canvas.legend_patch((x, y - 10.0), style(what));
         canvas.text(x + 20.0, y, what.name(), Set::default());
-        x += 20.0 + text_width(what.name(), 12.0) + 18.0;
+        x += 20.0 + text_width(what.name(), 12.0) + 30.0;
     }
     canvas.line((x, y - 10.0), (x, y + 2.0), "edge");
     canvas.text(x + 8.0, y, "first_deferred_pfn", Set::default());
@@ -73,11 +73,11 @@ fn legend(canvas: &mut Canvas, y: f64) {
 
 fn axis(canvas: &mut Canvas, scale: f64, y: f64) {
     canvas.line((LEFT, y), (WIDTH - RIGHT, y), "axis");
-    let unit = unit_of(scale);
-    for tick in ticks(scale / unit, 8) {
-        let x = LEFT + tick * unit / scale * (WIDTH - LEFT - RIGHT);
+    let unit = step_of(scale);
+    for tick in (0..=16).map(|i| f64::from(i) * unit).take_while(|tick| *tick <= scale) {
+        let x = LEFT + tick / scale * (WIDTH - LEFT - RIGHT);
         canvas.line((x, y), (x, y + 4.0), "axis");
-        let text = Bytes((tick * unit) as u64).to_string();
+        let text = Bytes(tick as u64).to_string();
         canvas.text(x, y + 16.0, &text, Set { class: "small faint", anchor: "middle" });
     }
     let set = Set { class: "small faint", anchor: "middle" };
@@ -85,10 +85,9 @@ fn axis(canvas: &mut Canvas, scale: f64, y: f64) {
     canvas.text(middle, y + 30.0, "address from the node's first byte", set);
 }
 
-/// The largest binary unit that is smaller than the scale.
-fn unit_of(scale: f64) -> f64 {
-    let units = (0..6).map(|power| 1024f64.powi(power));
-    units.filter(|unit| *unit <= scale).fold(1.0, f64::max)
+/// The power of two that divides the scale into 4 to 8 steps.
+fn step_of(scale: f64) -> f64 {
+    (scale.max(1.0) / 4.0).log2().floor().exp2()
 }
 
 fn draw_strip(canvas: &mut Canvas, strip: &Strip, scale: f64, top: f64) {

@@ -13,7 +13,7 @@ const LANE: f64 = 16.0;
 const BAR: f64 = 12.0;
 
 /// Lanes of all timelines of one picture at most.
-const MOST_LANES: usize = 120;
+const MOST_LANES: usize = 64;
 
 /// The timelines as they are drawn: few enough lanes, and no bar too narrow to be seen.
 pub(super) fn drawable(timelines: Vec<Timeline>) -> Vec<Timeline> {
@@ -35,12 +35,20 @@ pub(super) fn draw(timelines: &[Timeline], place: Place) -> String {
     let title = title(timelines);
     canvas.text(10.0, 22.0, &fit(&title, WIDTH - 20.0, 15.0), Set { class: "title", anchor: "" });
     let mut y = legend(&mut canvas, &phases, 42.0);
-    let height: f64 = timelines.iter().map(panel_height).sum();
+    let common = common_notes(timelines);
+    let height: f64 = timelines.iter().map(|t| panel_height(t, &common)).sum();
     scale.axis(&mut canvas, y, height);
     for timeline in timelines {
-        y = panel(&mut canvas, timeline, &scale, &phases, y);
+        panel(&mut canvas, timeline, &scale, &phases, &common, y);
+        y += panel_height(timeline, &common);
     }
-    canvas.finish(y + 34.0, &title, &description(timelines))
+    y += 34.0;
+    for note in &common {
+        y += 16.0;
+        let note = fit(note, WIDTH - 20.0, 11.0);
+        canvas.text(10.0, y, &note, Set { class: "small faint", anchor: "" });
+    }
+    canvas.finish(y + 12.0, &title, &description(timelines))
 }
 
 /// From ns to pixels.
@@ -135,32 +143,47 @@ fn legend(canvas: &mut Canvas, phases: &[String], top: f64) -> f64 {
     y + 12.0
 }
 
-fn panel_height(timeline: &Timeline) -> f64 {
-    24.0 + timeline.lanes.len() as f64 * LANE + 16.0 * timeline.notes.len() as f64 + 10.0
+/// What is true of all timelines is said once, below them.
+fn common_notes(timelines: &[Timeline]) -> Vec<String> {
+    let (first, rest) = match timelines {
+        [first, rest @ ..] => (first, rest),
+        [] => return Vec::new(),
+    };
+    let is_common = |note: &&String| rest.iter().all(|t| t.notes.contains(note));
+    first.notes.iter().filter(is_common).cloned().collect()
 }
 
-/// One timeline; returns where the next one begins.
+fn own_notes<'t>(timeline: &'t Timeline, common: &'t [String]) -> impl Iterator<Item = &'t String> {
+    timeline.notes.iter().filter(|note| !common.contains(note))
+}
+
+fn panel_height(timeline: &Timeline, common: &[String]) -> f64 {
+    let notes = own_notes(timeline, common).count();
+    24.0 + timeline.lanes.len() as f64 * LANE + 16.0 * notes as f64 + 10.0
+}
+
+/// One timeline.
 fn panel(
     canvas: &mut Canvas,
     timeline: &Timeline,
     scale: &Scale,
     phases: &[String],
+    common: &[String],
     top: f64,
-) -> f64 {
+) {
     let head = format!("{} ({}) · {}", timeline.title, timeline.label, timeline.source);
     let head = fit(&head, WIDTH - 20.0, 12.0);
-    canvas.text(10.0, top + 16.0, &head, Set { class: "head in-panel", anchor: "" });
+    canvas.text(10.0, top + 16.0, &head, Set { class: "head", anchor: "" });
     let mut y = top + 24.0;
     for lane in &timeline.lanes {
         draw_lane(canvas, lane, scale, phases, y);
         y += LANE;
     }
-    for note in &timeline.notes {
+    for note in own_notes(timeline, common) {
         y += 16.0;
         let note = fit(note, WIDTH - LEFT - RIGHT, 11.0);
         canvas.text(LEFT, y - 4.0, &note, Set { class: "small faint", anchor: "" });
     }
-    top + panel_height(timeline)
 }
 
 fn draw_lane(canvas: &mut Canvas, lane: &Lane, scale: &Scale, phases: &[String], top: f64) {
