@@ -105,8 +105,8 @@ fn navigation(sources: &[Source], shown: usize) -> String {
     }
     let open = if sources.len() <= 12 { " open=\"open\"" } else { "" };
     let mut out = format!(
-        "<nav aria-label=\"Records\"><details{open}><summary>{} records</summary>\n<ol>\n\
-         <li><a href=\"#summary\">Summary</a></li>\n",
+        "<nav aria-label=\"Records\"><details{open}><summary>{} records</summary>\n\
+         <div class=\"list\"><a href=\"#summary\">Summary</a>\n<ol>\n",
         sources.len()
     );
     for (index, source) in sources.iter().take(shown).enumerate() {
@@ -114,7 +114,7 @@ fn navigation(sources: &[Source], shown: usize) -> String {
         let mark = if source.record.head().complete { "" } else { " (incomplete)" };
         let _ = writeln!(out, "<li><a href=\"#r{}\">{}</a>{mark}</li>", index + 1, escape(&name));
     }
-    out += "</ol></details></nav>\n";
+    out += "</ol></div></details></nav>\n";
     out
 }
 

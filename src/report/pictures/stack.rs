@@ -53,7 +53,7 @@ fn nothing(sources: &[Source], kind: Option<Kind>) -> PictureError {
         kind: kind.map_or("picture", Kind::name),
         hint: match kind {
             Some(Kind::Timeline) => {
-                "timelines are drawn from records of compare and estimate; leave --strategies \
+                "timelines are drawn from records of compare and estimate; leave --strategy \
                  and --picture out to see what there is"
             }
             Some(Kind::Sweep) => {
