@@ -238,6 +238,17 @@ fn a_page_of_many_records_or_points_stays_small_and_says_what_it_leaves_out() {
     assert!(text.contains("of 100000 rows, evenly spaced, the first and the last among them"));
     assert!(text.contains("lines that come lowest; the tables and --as csv have all"));
     parsed(&text);
+    let mut long = records::many(1000);
+    for source in &mut long {
+        if let AnyRecord::Compare(record) = &mut source.record {
+            record.host.cpu_model = Some("<".repeat(100_000));
+            record.head.argv = vec!["&".repeat(100_000); 3];
+        }
+    }
+    let text = page(&long, &[]);
+    assert!(text.len() < MOST_BYTES, "{}", text.len());
+    assert!(text.contains("no room is left for this record"));
+    parsed(&text);
     let text = page(&records::many(5000), &[]);
     assert!(text.len() < MOST_BYTES, "{}", text.len());
     assert!(text.contains("records have a section of their own"));

@@ -22,11 +22,12 @@ use table::{cut, linked, table};
 /// A page is never larger.
 pub const MOST_BYTES: usize = 5_000_000;
 
-/// What records may use; the rest is for the frame, style and script.
-const FOR_RECORDS: usize = 4_700_000;
+/// What records may use; the rest is for the frame, style and script, and for the names
+/// of records for which no room is left.
+const FOR_RECORDS: usize = 4_100_000;
 
 /// A section that is worth having needs about this much.
-const LEAST_SECTION: usize = 3_000;
+const LEAST_SECTION: usize = 1_800;
 
 const STYLE: &str = include_str!("page.css");
 const PICTURE_STYLE: &str = include_str!("../pictures/picture.css");
@@ -39,13 +40,16 @@ pub fn page(sources: &[Source], strategies: &[String]) -> String {
     let shown = sources.len().min(FOR_RECORDS / 2 / LEAST_SECTION);
     let summary = overall(sources, shown, budget.share(4), &mut pictures);
     let navigation = navigation(sources, shown);
-    budget.take(summary.len() + navigation.len());
+    budget.spend(summary.len() + navigation.len());
     let mut sections = String::new();
     for (index, source) in sources.iter().take(shown).enumerate() {
         let share = budget.share(shown - index);
         let markup = section(source, index + 1, share, &mut pictures);
-        budget.take(markup.len());
-        sections += &markup;
+        // What must be said of a record can be longer than its share.
+        match budget.take(markup.len()) {
+            true => sections += &markup,
+            false => sections += &stub(source, index + 1),
+        }
     }
     let mut out = head(&title(sources));
     let _ = write!(
@@ -60,6 +64,16 @@ pub fn page(sources: &[Source], strategies: &[String]) -> String {
         escape(&hosts(sources)),
     );
     out
+}
+
+/// A record for which there is no room.
+fn stub(source: &Source, index: usize) -> String {
+    let name: String = source.name.chars().take(60).collect();
+    format!(
+        "<section id=\"r{index}\"><h2>{}</h2><p class=\"cut\">no room is left for this record; \
+         a report of fewer records has it</p></section>\n",
+        escape(&name)
+    )
 }
 
 fn title(sources: &[Source]) -> String {
@@ -149,7 +163,10 @@ fn across(sources: &[Source], pictures: &mut Pictures<'_>) -> String {
     if !(2..=200).contains(&sources.len()) {
         return String::new();
     }
-    let own: Vec<&Source> = sources.iter().collect();
+    let alike = |source: &&Source| {
+        sources.iter().filter(|other| other.record.kind() == source.record.kind()).count() > 1
+    };
+    let own: Vec<&Source> = sources.iter().filter(alike).collect();
     let mut out = String::new();
     for picture in Picture::of(Kind::Sweep, &own, &[]) {
         if matches!(&picture, Picture::Curves(curves) if curves.has_lines()) {

@@ -42,7 +42,11 @@
     if (mark) { show(mark); } else { hide(); }
   });
   document.addEventListener("focusout", hide);
-  window.addEventListener("scroll", hide, { passive: true });
+  // Focus scrolls its mark into sight: the tooltip follows it, and only it.
+  document.addEventListener("scroll", function () {
+    const mark = markOf(document.activeElement);
+    if (mark && !tip.hidden && tip.textContent === textOf(mark)) { show(mark); } else { hide(); }
+  }, { passive: true, capture: true });
 
   function step(mark, key) {
     const marks = Array.from(mark.closest(".picture").querySelectorAll("[tabindex]"));

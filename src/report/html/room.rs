@@ -20,6 +20,11 @@ impl Budget {
         fits
     }
 
+    /// Takes so many bytes, or all that are left.
+    pub(super) const fn spend(&mut self, bytes: usize) {
+        self.left = self.left.saturating_sub(bytes);
+    }
+
     /// What each of `parts` gets of the rest.
     pub(super) const fn share(&self, parts: usize) -> usize {
         match parts {

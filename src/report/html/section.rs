@@ -41,7 +41,7 @@ pub(super) fn section(
     let mut budget = Budget::new(bytes.saturating_sub(out.len() + 200));
     if bytes >= LEAST_FOR_PICTURES {
         let drawn = drawings(source, &id, budget.share(5) * 3, pictures);
-        budget.take(drawn.len());
+        budget.spend(drawn.len());
         out += &drawn;
     }
     out += &tables(source, &id, bytes, budget);
@@ -159,7 +159,7 @@ fn tables(source: &Source, id: &str, bytes: usize, mut budget: Budget) -> String
     let count = all.len();
     for (index, sheet) in all.iter().enumerate() {
         let markup = table(sheet, &format!("{id}t{index}"), budget.share(count - index));
-        budget.take(markup.len());
+        budget.spend(markup.len());
         out += &markup;
     }
     if !left_out.is_empty() {
