@@ -66,6 +66,13 @@ impl ValueEnum for View {
 /// Shows records.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let sources = read_all(&args.records)?;
+    let is_boots = matches!(args.view, View::Blame | View::CriticalChain);
+    if !args.strategy.is_empty() && !is_boots {
+        return Err(Failure::usage("--strategy is for --as blame and --as critical-chain"));
+    }
+    if !args.tables.is_empty() && !matches!(args.view, View::Csv | View::Markdown) {
+        return Err(Failure::usage("--table is for --as csv and --as markdown"));
+    }
     let choice = Choice { tables: &args.tables, strategies: &args.strategy };
     let text =
         render(args.view, &sources, choice).map_err(|error| Failure::usage(error.to_string()))?;

@@ -17,6 +17,7 @@ use crate::stats::{median, ratio_of_medians};
 use crate::warning::Warning;
 use rayon::prelude::*;
 use rows::Row;
+use std::collections::HashMap;
 
 /// Fewer runs on either side have no interval: with three and three, chance alone puts all
 /// of one side above all of the other in one of ten cases.
@@ -89,24 +90,25 @@ pub fn diff(a: Side<'_>, b: Side<'_>, threshold: f64, argv: &[String]) -> Result
     check_kinds(a, b)?;
     let (of_a, of_b) = (rows::rows(a.record), rows::rows(b.record));
     let label = check_labels(a, &of_a, b, &of_b)?;
-    let find = |row: &Row, other: &[Row]| other.iter().position(|r| r.key == row.key);
+    let (by_id_a, by_id_b) = (by_id(&of_a), by_id(&of_b));
     let pairs: Vec<(&Row, &Row)> =
-        of_a.iter().filter_map(|row| Some((row, of_b.get(find(row, &of_b)?)?))).collect();
+        of_a.iter().filter_map(|row| Some((row, *by_id_b.get(row.id.as_str())?))).collect();
     if pairs.is_empty() {
         let first = |rows: &[Row]| rows.first().map_or_else(|| "none".into(), |r| key_text(&r.key));
         let (in_a, in_b) = (first(&of_a), first(&of_b));
         return Err(DiffError::NoRow { a: a.name.into(), in_a, b: b.name.into(), in_b });
     }
-    let alone = |rows: &[Row], other: &[Row]| -> Vec<Factors> {
-        rows.iter().filter(|r| find(r, other).is_none()).map(|r| r.key.clone()).collect()
+    let alone = |rows: &[Row], other: &HashMap<&str, &Row>| -> Vec<Factors> {
+        let only = rows.iter().filter(|row| !other.contains_key(row.id.as_str()));
+        only.map(|row| row.key.clone()).collect()
     };
     let rows: Vec<DiffRow> =
         pairs.par_iter().map(|(a, b)| row(a, b, threshold, has_runs(label, &kind))).collect();
     let (verdict, rule) = overall(&rows, &kind, threshold);
     Ok(Diff {
         head: Head::new(DIFF_SCHEMA, argv).with_warnings(warnings(a, b, &pairs, &kind)),
-        only_in_a: alone(&of_a, &of_b),
-        only_in_b: alone(&of_b, &of_a),
+        only_in_a: alone(&of_a, &by_id_b),
+        only_in_b: alone(&of_b, &by_id_a),
         differences: facts::differences(a.record, b.record),
         a: a.name.into(),
         b: b.name.into(),
@@ -117,6 +119,10 @@ pub fn diff(a: Side<'_>, b: Side<'_>, threshold: f64, argv: &[String]) -> Result
         rule,
         rows,
     })
+}
+
+fn by_id(rows: &[Row]) -> HashMap<&str, &Row> {
+    rows.iter().map(|row| (row.id.as_str(), row)).collect()
 }
 
 fn check_kinds(a: Side<'_>, b: Side<'_>) -> Result<(), DiffError> {

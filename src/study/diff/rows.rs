@@ -13,6 +13,8 @@ use crate::record::sweep::Sweep;
 pub(super) struct Row {
     /// What tells it apart.
     pub(super) key: Factors,
+    /// The same as one text: keys are sorted by name, so that equal ones have equal texts.
+    pub(super) id: String,
     /// What `ns` is of: `struct-page`, `whole`, or an experiment's unit.
     pub(super) per: String,
     /// How it came about.
@@ -40,9 +42,9 @@ pub(super) fn rows(record: &AnyRecord) -> Vec<Row> {
     let mut out: Vec<Row> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for row in all {
-        // Keys are sorted by name, so that equal ones have one text.
-        if seen.insert(format!("{:?}", row.key)) {
-            out.push(row);
+        let id = format!("{:?}", row.key);
+        if seen.insert(id.clone()) {
+            out.push(Row { id, ..row });
         }
     }
     out
@@ -62,6 +64,7 @@ fn compare(record: &Record) -> Vec<Row> {
         let pages = p.executed_pages.max(1) as f64;
         Row {
             key,
+            id: String::new(),
             per: "struct-page".into(),
             label: p.label,
             ns: p.median_ns / pages,
@@ -75,7 +78,7 @@ fn compare(record: &Record) -> Vec<Row> {
 
 fn predicted(key: Factors, label: Label, ns: u64, decides: bool) -> Row {
     let (per, ns) = ("whole".into(), ns as f64);
-    Row { key, per, label, ns, samples_ns: Vec::new(), pages: 0, decides }
+    Row { key, id: String::new(), per, label, ns, samples_ns: Vec::new(), pages: 0, decides }
 }
 
 /// The total whatever its strategy: that is what two predictions are made for.
@@ -118,6 +121,7 @@ fn calibration(c: &Calibration) -> Vec<Row> {
             ("free", if r.free { "yes" } else { "no" }.into()),
             ("threads", u64::from(r.threads).into()),
         ]),
+        id: String::new(),
         per: "struct-page".into(),
         label: c.label,
         ns: r.ns_per_page,
@@ -135,6 +139,7 @@ fn lab(record: &LabRecord) -> Vec<Row> {
         let count = p.count.max(1) as f64;
         Row {
             key,
+            id: String::new(),
             per: p.per.clone(),
             label: p.label,
             ns: p.each_ns(),
