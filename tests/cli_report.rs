@@ -118,7 +118,7 @@ fn files_are_written_whole_or_not_at_all() {
     let wanted = run(&["report", V1, "--as", "csv"]).ok().stdout;
     assert_eq!(run(&["report", V1, "--as", "csv", "-o", path]).ok().stdout, "");
     assert_eq!(fs::read_to_string(&out).expect("written"), wanted);
-    run(&["report", V1, "-o", path]).fails(1, &[path, "exists", "--force"]);
+    run(&["report", V1, "-o", path]).fails(1, &[path, "--force"]);
     run(&["report", SWEEP, "--as", "blame", "-o", path, "--force"]).fails(2, &["sweep"]);
     assert_eq!(fs::read_to_string(&out).expect("still there"), wanted);
     run(&["report", SWEEP, "-o", path, "--force"]).ok();

@@ -103,7 +103,7 @@ pub fn diff(a: Side<'_>, b: Side<'_>, threshold: f64, argv: &[String]) -> Result
         only.map(|row| row.key.clone()).collect()
     };
     let rows: Vec<DiffRow> =
-        pairs.par_iter().map(|(a, b)| row(a, b, threshold, has_runs(label, &kind))).collect();
+        pairs.par_iter().map(|(a, b)| row(a, b, threshold, needs_runs(a, b, &kind))).collect();
     let (verdict, rule) = overall(&rows, &kind, threshold);
     Ok(Diff {
         head: Head::new(DIFF_SCHEMA, argv).with_warnings(warnings(a, b, &pairs, &kind)),
@@ -158,17 +158,19 @@ const fn label_name(label: Label) -> &'static str {
     }
 }
 
-/// Whether rows have single runs, and a verdict needs an interval.
-fn has_runs(label: Label, kind: &str) -> bool {
-    label == Label::Measured && kind != "calibrate"
+/// Whether a verdict on two rows needs an interval. Predictions have no runs; rates of
+/// calibrations have lost theirs.
+fn needs_runs(a: &Row, b: &Row, kind: &str) -> bool {
+    let none = a.samples_ns.is_empty() && b.samples_ns.is_empty();
+    a.label != Label::Modelled && !(none && kind == "calibrate")
 }
 
-fn row(a: &Row, b: &Row, threshold: f64, has_runs: bool) -> DiffRow {
+fn row(a: &Row, b: &Row, threshold: f64, needs_runs: bool) -> DiffRow {
     let ratio = Some(b.ns / a.ns).filter(|ratio| ratio.is_finite());
     let enough = a.samples_ns.len().min(b.samples_ns.len()) >= FEWEST_RUNS;
     let summary = ratio_of_medians(&b.samples_ns, &a.samples_ns, SEED).filter(|_| enough);
     let ci95 = summary.map(|s| s.ci95);
-    let interval = if has_runs { ci95 } else { ratio.map(|ratio| [ratio, ratio]) };
+    let interval = if needs_runs { ci95 } else { ratio.map(|ratio| [ratio, ratio]) };
     let (verdict, within_threshold) =
         interval.map_or((Verdict::Inconclusive, false), |interval| judge(interval, threshold));
     DiffRow {
@@ -246,7 +248,8 @@ fn warnings(a: Side<'_>, b: Side<'_>, pairs: &[(&Row, &Row)], kind: &str) -> Vec
         out.push(Warning::new("few-runs", text, "they stay inconclusive; use a larger --runs"));
     }
     if kind == "calibrate" {
-        let text = "calibration files hold no single runs: verdicts are by threshold alone";
+        let text =
+            "rates of calibrations have no single runs: verdicts on them are by threshold alone";
         out.push(Warning::new("no-runs", text, "records of compare have intervals"));
     }
     if pairs.iter().any(|(a, b)| a.pages != b.pages) {

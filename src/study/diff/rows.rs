@@ -129,7 +129,48 @@ fn calibration(c: &Calibration) -> Vec<Row> {
         pages: 0,
         decides: true,
     };
-    c.rates.iter().map(row).collect()
+    c.rates.iter().map(row).chain(stores(c)).chain(passes(c)).collect()
+}
+
+/// Stores per 64 bytes, the size of a struct page. What `estimate` uses decides; these say
+/// more about it.
+fn stores(c: &Calibration) -> impl Iterator<Item = Row> {
+    c.stores.iter().map(|s| {
+        let structs = s.bytes.max(64) as f64 / 64.0;
+        Row {
+            key: factors([
+                ("store", (&*s.store).into()),
+                ("data", (&*s.data).into()),
+                ("cpu_nid", u64::from(s.cpu_nid).into()),
+                ("memory_nid", u64::from(s.memory_nid).into()),
+                ("threads", u64::from(s.threads).into()),
+            ]),
+            id: String::new(),
+            per: "struct-page".into(),
+            label: c.label,
+            ns: s.median_ns / structs,
+            samples_ns: s.samples_ns.iter().map(|&ns| ns as f64 / structs).collect(),
+            pages: 0,
+            decides: false,
+        }
+    })
+}
+
+fn passes(c: &Calibration) -> impl Iterator<Item = Row> {
+    c.passes.iter().map(|p| Row {
+        key: factors([
+            ("pass", (&*p.pass).into()),
+            ("temperature", (&*p.temperature).into()),
+            ("nid", u64::from(p.nid).into()),
+        ]),
+        id: String::new(),
+        per: "struct-page".into(),
+        label: c.label,
+        ns: p.ns_per_page.median,
+        samples_ns: Vec::new(),
+        pages: 0,
+        decides: false,
+    })
 }
 
 fn lab(record: &LabRecord) -> Vec<Row> {
