@@ -9,7 +9,10 @@ use pageinit::report::csv::joined;
 use pageinit::report::sheet::{Cell, Sheet};
 use pageinit::report::source::Source;
 use pageinit::report::view::{Choice, View, render};
+use pageinit::stats::Rng;
+use pageinit::study::diff::{Side, diff};
 use proptest::prelude::*;
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -175,6 +178,45 @@ fn csv_of_many_records_has_one_header_and_raw_samples() {
     assert!(runs.iter().all(|row| row[sample].parse::<u64>().is_ok_and(|ns| ns > 0)));
 }
 
+/// Replaces one number in ten by an odd one.
+fn odd(value: &mut Value, rng: &mut Rng) {
+    const ODD: [f64; 4] = [0.0, -1.0, 1e300, 1e-300];
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| odd(item, rng)),
+        Value::Object(fields) => fields.values_mut().for_each(|item| odd(item, rng)),
+        Value::Number(number) if rng.below(10) == 0 => {
+            *value = match number.is_u64() {
+                true => [0, u64::from(u32::MAX), u64::MAX][rng.below(3)].into(),
+                false => ODD[rng.below(ODD.len())].into(),
+            };
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn no_number_makes_a_view_panic() {
+    let folder = fs::read_dir(fixtures().join("records")).expect("the fixtures are there");
+    let mut read = 0;
+    for path in folder.map(|entry| entry.expect("readable").path()) {
+        let text = fs::read_to_string(&path).expect("a record is text");
+        for seed in 0..20 {
+            let mut value: Value = serde_json::from_str(&text).expect("a record is JSON");
+            odd(&mut value, &mut Rng::new(seed));
+            // Some numbers do not fit their fields.
+            let Ok(source) = Source::read("odd", &value.to_string()) else { continue };
+            read += 1;
+            for view in View::ALL.into_iter().filter(|view| view.suits(&source.record)) {
+                assert!(!shown(view, &[source.clone(), source.clone()]).is_empty());
+            }
+            let side = Side { name: "odd", record: &source.record };
+            let found = diff(side, side, 0.05, &[]).expect("a record can be compared with itself");
+            assert!(!pageinit::report::diff::text(&found, true).is_empty());
+        }
+    }
+    assert!(read > 5, "only {read} could be read");
+}
+
 /// A small reader of RFC 4180, with LF between lines.
 fn parse(text: &str) -> Vec<Vec<String>> {
     let mut rows = vec![];
@@ -243,8 +285,11 @@ proptest! {
             let name = field(&Cell::from(name));
             rows[0].iter().position(|n| *n == name).expect("every column is in the header")
         };
-        let cells = first.rows.iter().map(|r| (&first, r)).chain(second.rows.iter().map(|r| (&second, r)));
-        for ((sheet, wanted), found) in cells.zip(&rows[1..]) {
+        let of = |sheet: &Sheet| {
+            sheet.rows.iter().map(|row| (sheet.clone(), row.clone())).collect::<Vec<_>>()
+        };
+        let cells = [of(&first), of(&second)].concat();
+        for ((sheet, wanted), found) in cells.iter().zip(&rows[1..]) {
             prop_assert_eq!(found.len(), rows[0].len());
             for (column, cell) in sheet.columns.iter().zip(wanted) {
                 prop_assert_eq!(&found[place(&column.name)], &field(cell));

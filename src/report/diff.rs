@@ -62,7 +62,7 @@ fn sentence(diff: &Diff) -> String {
         Verdict::Slower => format!("B is slower than A by more than {percent}."),
         // A median ratio has no interval: it is not beyond the threshold, so within.
         Verdict::Inconclusive if by_median => {
-            format!("On the whole there is no difference above {percent}; single rows differ.")
+            format!("On the whole there is no difference above {percent}; single rows may differ.")
         }
         Verdict::Inconclusive if same => format!("There is no difference above {percent}."),
         Verdict::Inconclusive => {
