@@ -73,6 +73,7 @@ fn pictures_pages_and_traces_are_as_before() {
     golden("both.timeline.svg", &svg(&both, Kind::Timeline));
     golden("estimate.memory.svg", &svg(&[estimate()], Kind::Memory));
     golden("sweep.curves.svg", &svg(&[fixture("sweep-v1.json")], Kind::Sweep));
+    golden("stores.curves.svg", &svg(&[fixture("calibration-v1-stores.json")], Kind::Sweep));
     golden("estimate.html", &page(&[estimate()], &[]));
     golden("both.html", &page(&both, &[]));
     golden("estimate.trace.json", &trace::text(&[estimate()], &[]).unwrap());
@@ -236,7 +237,7 @@ fn a_page_of_many_records_or_points_stays_small_and_says_what_it_leaves_out() {
     let text = page(&[records::sweep(100_000)], &[]);
     assert!(text.len() < MOST_BYTES, "{}", text.len());
     assert!(text.contains("of 100000 rows, evenly spaced, the first and the last among them"));
-    assert!(text.contains("lines that come lowest; the tables and --as csv have all"));
+    assert!(text.contains("lines; the tables and --as csv have all"));
     parsed(&text);
     let mut long = records::many(1000);
     for source in &mut long {

@@ -24,8 +24,8 @@ All is slower when the total of one strategy is, else faster when that of one is
 have no runs and are compared exactly; in records of lab and calibrate the median ratio of all
 rows decides.
 
-Exit status: 0 faster or inconclusive, 4 slower, 1 not comparable, 3 inconclusive (with
---strict).";
+Exit status: 0 faster or inconclusive, 4 slower, 1 not comparable; with --strict 3 when the
+verdict is inconclusive, which no difference above the threshold is, too.";
 
 /// Arguments of `diff`.
 #[derive(Debug, clap::Args)]

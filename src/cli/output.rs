@@ -28,6 +28,9 @@ pub(super) fn json(document: &impl Serialize) -> Result<(), Failure> {
 /// a pipe or a device, is written to.
 pub(super) fn save(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
     let failed = |error: io::Error| {
+        Failure::new(super::exit::FAILED, format!("{}: {error}", path.display()))
+    };
+    let unchanged = |error: io::Error| {
         let message = format!("{}: {error}; nothing was written", path.display());
         Failure::new(super::exit::FAILED, message)
     };
@@ -44,9 +47,9 @@ pub(super) fn save(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure
         Ok(old) => {
             // Through a link to what it names: the link itself stays.
             let real = fs::canonicalize(path).map_err(failed)?;
-            replace(&real, bytes, Some(old.permissions())).map_err(failed)
+            replace(&real, bytes, Some(old.permissions())).map_err(unchanged)
         }
-        Err(_) => replace(path, bytes, None).map_err(failed),
+        Err(_) => replace(path, bytes, None).map_err(unchanged),
     }
 }
 

@@ -87,7 +87,9 @@ impl ValueEnum for Kind {
 /// Shows records.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let sources = read_all(&args.records)?;
-    let choice = Choice { tables: &args.tables, strategies: &args.strategy, picture: args.picture };
+    check(args)?;
+    let (tables, strategies) = (&args.tables, &args.strategy);
+    let choice = Choice { tables, strategies, picture: args.picture };
     let text =
         render(args.view, &sources, choice).map_err(|error| Failure::usage(error.to_string()))?;
     match &args.output {
@@ -95,6 +97,23 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => output::data(&text)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses choices that the view would ignore.
+fn check(args: &Args) -> Result<(), Failure> {
+    let of_tables = matches!(args.view, View::Csv | View::Markdown);
+    if !args.strategy.is_empty() && (of_tables || args.view == View::Table) {
+        return Err(Failure::usage(
+            "--strategy is for --as blame, critical-chain, svg, html and trace",
+        ));
+    }
+    if !args.tables.is_empty() && !of_tables {
+        return Err(Failure::usage("--table is for --as csv and --as markdown"));
+    }
+    if args.picture.is_some() && args.view != View::Svg {
+        return Err(Failure::usage("--picture is for --as svg"));
+    }
+    Ok(())
 }
 
 /// Reads records in their order.

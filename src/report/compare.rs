@@ -82,8 +82,9 @@ fn copies(copies: u64) -> String {
 
 fn placement(record: &Record) -> String {
     let places = &record.execution.placement;
-    let total: u64 = places.iter().map(|p| p.bytes).sum();
-    let known: Option<u64> = places.iter().map(|p| p.on_node_bytes).sum();
+    let total: u64 = places.iter().map(|p| p.bytes).fold(0, u64::saturating_add);
+    let known =
+        places.iter().try_fold(0u64, |sum, place| Some(sum.saturating_add(place.on_node_bytes?)));
     match known {
         _ if total == 0 => String::new(),
         Some(on_node) => {
@@ -133,7 +134,7 @@ fn strategy_row(record: &Record, total: &Point) -> Vec<Cell> {
         or_dash(part("deferred")),
         time(ns),
         three_digits(ns / total.scaled_pages.max(1) as f64),
-        three_digits(gb_per_s(total.scaled_pages * STRUCT_PAGE_BYTES, ns)),
+        three_digits(gb_per_s(total.scaled_pages.saturating_mul(STRUCT_PAGE_BYTES), ns)),
         ratio,
     ]
     .into_iter()

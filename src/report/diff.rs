@@ -9,20 +9,24 @@ use crate::record::lab::{Factor, Factors};
 use std::fmt::Write;
 
 /// Names of key columns in the order in which they are shown; others follow.
-const ORDER: [&str; 9] =
-    ["part", "strategy", "store", "kernel", "phase", "nid", "threads", "chunk_bytes", "free"];
+const ORDER: [&str; 11] = [
+    "part",
+    "pass",
+    "temperature",
+    "strategy",
+    "store",
+    "kernel",
+    "phase",
+    "nid",
+    "threads",
+    "chunk_bytes",
+    "free",
+];
 
 /// The whole report; `all` shows rows without a certain difference too.
 pub fn text(diff: &Diff, all: bool) -> String {
-    let percent = percent(diff.threshold);
-    let mut out = format!(
-        "A: {}\nB: {}\n{}: B is {} (threshold {percent})\n  {}\n",
-        diff.a,
-        diff.b,
-        diff.kind,
-        sentence(diff),
-        diff.rule
-    );
+    let mut out =
+        format!("A: {}\nB: {}\n{}\n{}: {}\n", diff.a, diff.b, sentence(diff), diff.kind, diff.rule);
     let shown = |row: &&DiffRow| all || row.decides || row.verdict != Verdict::Inconclusive;
     let rows: Vec<&DiffRow> = diff.rows.iter().filter(shown).collect();
     let _ = writeln!(out, "\n{}", sheet(&table(diff, &rows)).trim_end());
@@ -51,13 +55,19 @@ fn percent(share: f64) -> String {
 fn sentence(diff: &Diff) -> String {
     let mut deciding = diff.rows.iter().filter(|row| row.decides).peekable();
     let same = deciding.peek().is_some() && deciding.all(|row| row.within_threshold);
+    let by_median = !same && (diff.kind == "calibrate" || diff.kind.starts_with("lab"));
+    let percent = percent(diff.threshold);
     match diff.verdict {
-        Verdict::Faster => "faster than A".into(),
-        Verdict::Slower => "slower than A".into(),
-        Verdict::Inconclusive if same => {
-            format!("neither: no difference above {}", percent(diff.threshold))
+        Verdict::Faster => format!("B is faster than A by more than {percent}."),
+        Verdict::Slower => format!("B is slower than A by more than {percent}."),
+        // A median ratio has no interval: it is not beyond the threshold, so within.
+        Verdict::Inconclusive if by_median => {
+            format!("On the whole there is no difference above {percent}; single rows may differ.")
         }
-        Verdict::Inconclusive => "neither faster nor slower for certain: inconclusive".into(),
+        Verdict::Inconclusive if same => format!("There is no difference above {percent}."),
+        Verdict::Inconclusive => {
+            format!("Inconclusive: a difference above {percent} is neither certain nor excluded.")
+        }
     }
 }
 

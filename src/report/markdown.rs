@@ -99,7 +99,8 @@ mod tests {
     #[test]
     fn markup_in_names_is_shown_as_it_is() {
         let evil = "a|b <script>x</script> **c** [d](e) `f`\n# g &amp; _h_";
-        let shown = "a\\|b \\<script\\>x\\</script\\> \\*\\*c\\*\\* \\[d\\](e) \\`f\\` \\# g \\&amp; \\_h\\_";
+        let shown = "a\\|b \\<script\\>x\\</script\\> \\*\\*c\\*\\* \\[d\\](e) \\`f\\` \
+                     \\# g \\&amp; \\_h\\_";
         assert_eq!(escaped(evil), shown);
     }
 

@@ -36,6 +36,7 @@ pub fn samples(record: &AnyRecord) -> Option<Sheet> {
     let sheet = match record {
         AnyRecord::Compare(record) => compare::samples(record),
         AnyRecord::Lab(record) => lab::samples(record),
+        AnyRecord::Calibration(record) => calibration::samples(record),
         _ => return None,
     };
     (!sheet.rows.is_empty()).then_some(sheet)

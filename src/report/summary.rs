@@ -42,6 +42,16 @@ fn of_kind(kind: &str, sources: &[Source]) -> Option<Sheet> {
     Some(sheet)
 }
 
+/// Phases of calibrations, with the title and the name of their columns.
+const RATES: [(&str, Names); 6] = [
+    ("memblock-zero", ("memblock-zero, ns/page", "memblock_zero_per_page_ns")),
+    ("setup-zero", ("setup-zero", "setup_zero_per_page_ns")),
+    ("early-init", ("early-init", "early_init_per_page_ns")),
+    ("early-free", ("early-free", "early_free_per_page_ns")),
+    ("deferred-zero", ("deferred-zero", "deferred_zero_per_page_ns")),
+    ("deferred-init", ("deferred-init", "deferred_init_per_page_ns")),
+];
+
 type Names = (&'static str, &'static str);
 
 /// The columns of a kind, and which is the first with numbers.
@@ -75,8 +85,8 @@ fn columns(record: &AnyRecord) -> (Vec<Names>, usize) {
             vec![("n", "n"), ("median error", "median_share"), ("worst error", "worst_share")],
         ),
         AnyRecord::Calibration(_) => (
-            vec![CPU, ("phase", "phase"), STRATEGY[0], LABEL],
-            vec![THREADS, ("ns/page", "per_page_ns")],
+            vec![CPU, STRATEGY[0], LABEL],
+            [&[THREADS], &RATES.map(|(_, names)| names)[..]].concat(),
         ),
         AnyRecord::Lab(_) => (
             vec![CPU, ("finding", "code"), ("what follows", "text"), LABEL],
@@ -172,18 +182,23 @@ fn validate(v: &Validation) -> Vec<Vec<Cell>> {
     v.groups.iter().map(row).collect()
 }
 
+/// A row per strategy and number of threads, a column per phase.
 fn calibration(c: &Calibration) -> Vec<Vec<Cell>> {
-    let row = |r: &Rate| {
-        vec![
-            words(cpu_model(&c.host)),
-            words(&*r.phase),
-            words(&*r.strategy),
-            label(c.label).into(),
-            small(r.threads),
-            digits(r.ns_per_page),
-        ]
+    let mut series: Vec<(&str, u32)> = Vec::new();
+    for rate in &c.rates {
+        let one = (rate.strategy.as_str(), rate.threads);
+        if !series.contains(&one) {
+            series.push(one);
+        }
+    }
+    let row = |&(strategy, threads): &(&str, u32)| {
+        let own = |r: &&Rate| r.strategy == strategy && r.threads == threads;
+        let of = |phase: &str| c.rates.iter().filter(own).find(|r| r.phase == phase);
+        let rate = |(phase, _)| of(phase).map_or(Cell::Empty, |r| digits(r.ns_per_page));
+        let texts = vec![words(cpu_model(&c.host)), words(strategy), label(c.label).into()];
+        [texts, vec![small(threads)], RATES.map(rate).to_vec()].concat()
     };
-    c.rates.iter().map(row).collect()
+    series.iter().map(row).collect()
 }
 
 fn lab(record: &LabRecord) -> Vec<Vec<Cell>> {

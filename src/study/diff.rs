@@ -17,6 +17,7 @@ use crate::stats::{median, ratio_of_medians};
 use crate::warning::Warning;
 use rayon::prelude::*;
 use rows::Row;
+use std::collections::HashMap;
 
 /// Fewer runs on either side have no interval: with three and three, chance alone puts all
 /// of one side above all of the other in one of ten cases.
@@ -89,24 +90,25 @@ pub fn diff(a: Side<'_>, b: Side<'_>, threshold: f64, argv: &[String]) -> Result
     check_kinds(a, b)?;
     let (of_a, of_b) = (rows::rows(a.record), rows::rows(b.record));
     let label = check_labels(a, &of_a, b, &of_b)?;
-    let find = |row: &Row, other: &[Row]| other.iter().position(|r| r.key == row.key);
+    let (by_id_a, by_id_b) = (by_id(&of_a), by_id(&of_b));
     let pairs: Vec<(&Row, &Row)> =
-        of_a.iter().filter_map(|row| Some((row, of_b.get(find(row, &of_b)?)?))).collect();
+        of_a.iter().filter_map(|row| Some((row, *by_id_b.get(row.id.as_str())?))).collect();
     if pairs.is_empty() {
         let first = |rows: &[Row]| rows.first().map_or_else(|| "none".into(), |r| key_text(&r.key));
         let (in_a, in_b) = (first(&of_a), first(&of_b));
         return Err(DiffError::NoRow { a: a.name.into(), in_a, b: b.name.into(), in_b });
     }
-    let alone = |rows: &[Row], other: &[Row]| -> Vec<Factors> {
-        rows.iter().filter(|r| find(r, other).is_none()).map(|r| r.key.clone()).collect()
+    let alone = |rows: &[Row], other: &HashMap<&str, &Row>| -> Vec<Factors> {
+        let only = rows.iter().filter(|row| !other.contains_key(row.id.as_str()));
+        only.map(|row| row.key.clone()).collect()
     };
     let rows: Vec<DiffRow> =
-        pairs.par_iter().map(|(a, b)| row(a, b, threshold, has_runs(label, &kind))).collect();
+        pairs.par_iter().map(|(a, b)| row(a, b, threshold, needs_runs(a, b, &kind))).collect();
     let (verdict, rule) = overall(&rows, &kind, threshold);
     Ok(Diff {
         head: Head::new(DIFF_SCHEMA, argv).with_warnings(warnings(a, b, &pairs, &kind)),
-        only_in_a: alone(&of_a, &of_b),
-        only_in_b: alone(&of_b, &of_a),
+        only_in_a: alone(&of_a, &by_id_b),
+        only_in_b: alone(&of_b, &by_id_a),
         differences: facts::differences(a.record, b.record),
         a: a.name.into(),
         b: b.name.into(),
@@ -117,6 +119,10 @@ pub fn diff(a: Side<'_>, b: Side<'_>, threshold: f64, argv: &[String]) -> Result
         rule,
         rows,
     })
+}
+
+fn by_id(rows: &[Row]) -> HashMap<&str, &Row> {
+    rows.iter().map(|row| (row.id.as_str(), row)).collect()
 }
 
 fn check_kinds(a: Side<'_>, b: Side<'_>) -> Result<(), DiffError> {
@@ -152,17 +158,19 @@ const fn label_name(label: Label) -> &'static str {
     }
 }
 
-/// Whether rows have single runs, and a verdict needs an interval.
-fn has_runs(label: Label, kind: &str) -> bool {
-    label == Label::Measured && kind != "calibrate"
+/// Whether a verdict on two rows needs an interval. Predictions have no runs; rates of
+/// calibrations have lost theirs.
+fn needs_runs(a: &Row, b: &Row, kind: &str) -> bool {
+    let none = a.samples_ns.is_empty() && b.samples_ns.is_empty();
+    a.label != Label::Modelled && !(none && kind == "calibrate")
 }
 
-fn row(a: &Row, b: &Row, threshold: f64, has_runs: bool) -> DiffRow {
+fn row(a: &Row, b: &Row, threshold: f64, needs_runs: bool) -> DiffRow {
     let ratio = Some(b.ns / a.ns).filter(|ratio| ratio.is_finite());
     let enough = a.samples_ns.len().min(b.samples_ns.len()) >= FEWEST_RUNS;
     let summary = ratio_of_medians(&b.samples_ns, &a.samples_ns, SEED).filter(|_| enough);
     let ci95 = summary.map(|s| s.ci95);
-    let interval = if has_runs { ci95 } else { ratio.map(|ratio| [ratio, ratio]) };
+    let interval = if needs_runs { ci95 } else { ratio.map(|ratio| [ratio, ratio]) };
     let (verdict, within_threshold) =
         interval.map_or((Verdict::Inconclusive, false), |interval| judge(interval, threshold));
     DiffRow {
@@ -240,7 +248,8 @@ fn warnings(a: Side<'_>, b: Side<'_>, pairs: &[(&Row, &Row)], kind: &str) -> Vec
         out.push(Warning::new("few-runs", text, "they stay inconclusive; use a larger --runs"));
     }
     if kind == "calibrate" {
-        let text = "calibration files hold no single runs: verdicts are by threshold alone";
+        let text =
+            "rates of calibrations have no single runs: verdicts on them are by threshold alone";
         out.push(Warning::new("no-runs", text, "records of compare have intervals"));
     }
     if pairs.iter().any(|(a, b)| a.pages != b.pages) {

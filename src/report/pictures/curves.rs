@@ -143,10 +143,14 @@ impl CurvePoint {
 impl Curves {
     /// The pictures of some records, one for each kind; none for kinds without threads.
     pub fn of(sources: &[&Source]) -> Vec<Self> {
-        let kinds = [series::sweeps, series::comparisons, series::calibrations];
-        let own = kinds.into_iter().map(|kind| kind(sources));
-        let all = own.chain(std::iter::once(series::validations(sources)));
-        all.flatten().filter_map(Self::tidy).collect()
+        let kinds: [fn(&[&Source]) -> Option<Self>; 5] = [
+            series::sweeps,
+            series::comparisons,
+            series::calibrations,
+            series::stores,
+            series::validations,
+        ];
+        kinds.into_iter().filter_map(|kind| kind(sources)).filter_map(Self::tidy).collect()
     }
 
     /// Whether a record has points over threads at all.
@@ -181,13 +185,18 @@ impl Curves {
         (!self.panels.is_empty()).then_some(self)
     }
 
-    /// Keeps the lines of the first panel that come lowest, and the same in the others.
+    /// Keeps the best lines of the first panel, and the same in the others: those with
+    /// the least time or the highest rate.
     fn few_lines(&mut self) {
         let Some(first) = self.panels.first() else { return };
         // Published points stay with the predictions of the same name.
         let least = |line: &Line| {
             let same = first.lines.iter().filter(|other| other.name == line.name);
-            same.map(lowest).fold(f64::INFINITY, f64::min)
+            let best = match first.unit {
+                Unit::GbPerS => |line: &Line| -highest(line),
+                Unit::Ns | Unit::NsPerPage => lowest,
+            };
+            same.map(best).fold(f64::INFINITY, f64::min)
         };
         let mut ranked: Vec<(f64, usize)> = first.lines.iter().map(least).zip(0..).collect();
         if ranked.len() <= MOST_LINES {
@@ -201,7 +210,7 @@ impl Curves {
             .map(|line| (line.name.clone(), line.how))
             .collect();
         self.notes.push(format!(
-            "the {MOST_LINES} of {} lines that come lowest; the tables and --as csv have all",
+            "the best {MOST_LINES} of {} lines; the tables and --as csv have all",
             first.lines.len()
         ));
         for panel in &mut self.panels {
@@ -266,6 +275,11 @@ impl Panel {
     }
 }
 
+/// The largest value of a line.
+fn highest(line: &Line) -> f64 {
+    line.points.iter().map(|p| p.value).fold(f64::NEG_INFINITY, f64::max)
+}
+
 /// The least value of a line.
 fn lowest(line: &Line) -> f64 {
     line.points.iter().map(|p| p.value).fold(f64::INFINITY, f64::min)
@@ -300,12 +314,12 @@ mod tests {
     }
 
     #[test]
-    fn of_many_lines_the_lowest_stay_and_this_is_said() {
+    fn of_many_lines_the_best_stay_and_this_is_said() {
         let lines = (0..30).map(|i| line(format!("l{i}"), [f64::from(100 - i)].into_iter()));
         let tidy = curves(lines.collect()).tidy().unwrap();
         let names: Vec<&str> = tidy.panels[0].lines.iter().map(|l| &*l.name).collect();
         assert_eq!((names.len(), names[0], names[11]), (MOST_LINES, "l18", "l29"));
-        assert!(tidy.notes[0].starts_with("the 12 of 30 lines"), "{:?}", tidy.notes);
+        assert!(tidy.notes[0].starts_with("the best 12 of 30 lines"), "{:?}", tidy.notes);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::curves::{CurvePoint, Curves, How, Line, Panel, Unit};
 use crate::record::any::AnyRecord;
-use crate::record::calibration::Rate;
+use crate::record::calibration::{Rate, StoreRate};
 use crate::record::sweep::{Sweep, SweepPoint};
 use crate::record::validate::Validated;
 use crate::record::{Label, Point, Record};
@@ -42,6 +42,11 @@ const fn point(threads: u32, value: f64) -> CurvePoint {
     CurvePoint { threads, value, is_knee: false }
 }
 
+/// How a sweep's point came about.
+fn how_of(sweep: &Sweep, _point: &SweepPoint) -> How {
+    how(sweep.label)
+}
+
 fn how(label: Label) -> How {
     match label {
         Label::Measured => How::Measured,
@@ -74,13 +79,14 @@ pub(super) fn sweeps(sources: &[&Source]) -> Option<Curves> {
             let is_knee = knees.get(&key(&p.kernel, &p.strategy, p.chunk_bytes));
             let is_knee = is_knee == Some(&p.threads);
             let of = |value: f64| CurvePoint { is_knee, ..point(p.threads, value) };
-            whole.add(name.clone(), how(sweep.label), of(p.total_ns as f64));
+            let label = how_of(sweep, p);
+            whole.add(name.clone(), label, of(p.total_ns as f64));
             if p.nodes_ns == 0 {
                 continue;
             }
-            nodes.add(name.clone(), how(sweep.label), of(p.nodes_ns as f64));
+            nodes.add(name.clone(), label, of(p.nodes_ns as f64));
             if let Some(bytes) = p.node_bytes {
-                rates.add(name, how(sweep.label), of(bytes as f64 / p.nodes_ns as f64));
+                rates.add(name, label, of(bytes as f64 / p.nodes_ns as f64));
             }
         }
     }
@@ -215,6 +221,31 @@ pub(super) fn calibrations(sources: &[&Source]) -> Option<Curves> {
     Some(Curves { title, panels, notes })
 }
 
+/// Calibrations: GB/s of the stores into memory of their own node.
+pub(super) fn stores(sources: &[&Source]) -> Option<Curves> {
+    let mut own = Vec::new();
+    for source in sources {
+        if let AnyRecord::Calibration(calibration) = &source.record {
+            own.push((*source, &**calibration));
+        }
+    }
+    let several = own.len() > 1;
+    let mut rates = Lines::default();
+    for (source, calibration) in &own {
+        let local = |r: &&StoreRate| r.cpu_nid == r.memory_nid;
+        let first = calibration.stores.first().map(|r| r.cpu_nid);
+        let is_one_node = calibration.stores.iter().all(|r| Some(r.cpu_nid) == first);
+        for r in calibration.stores.iter().filter(local) {
+            let node = if is_one_node { String::new() } else { format!(", node {}", r.cpu_nid) };
+            let name = named(source, several, &format!("{} of {}{node}", r.store, r.data));
+            rates.add(name, how(calibration.label), point(r.threads, r.bytes_per_s / 1e9));
+        }
+    }
+    let panels = vec![rates.panel("Bytes stored, over threads of the node", Unit::GbPerS)];
+    let notes = vec!["stores into memory of the threads' own node".into()];
+    (!own.is_empty()).then(|| Curves { title: "Stores".into(), panels, notes })
+}
+
 /// Validations: published times and predictions of series with several thread counts.
 pub(super) fn validations(sources: &[&Source]) -> Option<Curves> {
     let mut lines = Lines::default();
@@ -263,45 +294,26 @@ fn add_validated(lines: &mut Lines, v: &Validated) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Head;
-    use crate::record::sweep::{Knee, SWEEP_SCHEMA};
+    use serde_json::{Value, json};
 
     fn sweep(chunks: &[Option<u64>]) -> Source {
-        let mut points = Vec::new();
-        for chunk_bytes in chunks {
-            points.extend([1u32, 2, 4].map(|threads| SweepPoint {
-                kernel: "6.12".into(),
-                strategy: "deferred".into(),
-                threads,
-                chunk_bytes: *chunk_bytes,
-                total_ns: 1000 / u64::from(threads) + 100,
-                boot_cpu_ns: 100,
-                nodes_ns: 1000 / u64::from(threads),
-                node_bytes: Some(5000),
-                range_ns: [1, 2],
-                bound_by: "boot-cpu".into(),
-            }));
-        }
-        let knee = Knee {
-            kernel: "6.12".into(),
-            strategy: "deferred".into(),
-            chunk_bytes: chunks.first().copied().flatten(),
-            threads: 2,
-            nodes_ns: 500,
-            least_ns: 250,
+        let point = |threads: u64, chunk_bytes: &Option<u64>| {
+            json!({"kernel": "6.12", "strategy": "deferred", "threads": threads,
+                "chunk_bytes": chunk_bytes, "total_ns": 1000 / threads + 100,
+                "boot_cpu_ns": 100, "nodes_ns": 1000 / threads, "node_bytes": 5000,
+                "range_ns": [1, 2], "bound_by": "boot-cpu"})
         };
-        let record = Sweep {
-            head: Head::new(SWEEP_SCHEMA, &[]),
-            label: Label::Modelled,
-            machine: "@m".into(),
-            title: "M".into(),
-            class: "c".into(),
-            points,
-            knees: vec![knee],
-            best_chunks: vec![],
-            setup_zero: vec![],
-        };
-        Source { name: "s.json".into(), record: AnyRecord::Sweep(Box::new(record)) }
+        let points: Vec<Value> = chunks
+            .iter()
+            .flat_map(|chunk| [1, 2, 4].map(|threads| point(threads, chunk)))
+            .collect();
+        let knee = json!({"kernel": "6.12", "strategy": "deferred", "chunk_bytes": chunks[0],
+            "threads": 2, "nodes_ns": 500, "least_ns": 250});
+        let record = json!({"schema": "pageinit/sweep/1",
+            "tool": {"name": "pageinit", "version": "1"}, "argv": [], "complete": true,
+            "warnings": [], "label": "modelled", "machine": "@m", "title": "M", "class": "c",
+            "points": points, "knees": [knee], "best_chunks": [], "setup_zero": []});
+        Source::read("s.json", &record.to_string()).unwrap()
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn records(v: &Validation) -> Sheet {
         ]
     };
     sheet.rows = v.records.iter().filter(|r| r.left_out.is_none()).map(row).collect();
-    with_note(sheet, "in ms; rows anchored on `ratio` are ratios without a unit")
+    with_note(sheet, "in ms; rows that rest on a ratio are ratios without a unit")
 }
 
 fn signed(error: f64) -> Cell {

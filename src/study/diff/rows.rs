@@ -13,6 +13,8 @@ use crate::record::sweep::Sweep;
 pub(super) struct Row {
     /// What tells it apart.
     pub(super) key: Factors,
+    /// The same as one text: keys are sorted by name, so that equal ones have equal texts.
+    pub(super) id: String,
     /// What `ns` is of: `struct-page`, `whole`, or an experiment's unit.
     pub(super) per: String,
     /// How it came about.
@@ -40,9 +42,9 @@ pub(super) fn rows(record: &AnyRecord) -> Vec<Row> {
     let mut out: Vec<Row> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for row in all {
-        // Keys are sorted by name, so that equal ones have one text.
-        if seen.insert(format!("{:?}", row.key)) {
-            out.push(row);
+        let id = format!("{:?}", row.key);
+        if seen.insert(id.clone()) {
+            out.push(Row { id, ..row });
         }
     }
     out
@@ -62,6 +64,7 @@ fn compare(record: &Record) -> Vec<Row> {
         let pages = p.executed_pages.max(1) as f64;
         Row {
             key,
+            id: String::new(),
             per: "struct-page".into(),
             label: p.label,
             ns: p.median_ns / pages,
@@ -75,7 +78,7 @@ fn compare(record: &Record) -> Vec<Row> {
 
 fn predicted(key: Factors, label: Label, ns: u64, decides: bool) -> Row {
     let (per, ns) = ("whole".into(), ns as f64);
-    Row { key, per, label, ns, samples_ns: Vec::new(), pages: 0, decides }
+    Row { key, id: String::new(), per, label, ns, samples_ns: Vec::new(), pages: 0, decides }
 }
 
 /// The total whatever its strategy: that is what two predictions are made for.
@@ -118,6 +121,7 @@ fn calibration(c: &Calibration) -> Vec<Row> {
             ("free", if r.free { "yes" } else { "no" }.into()),
             ("threads", u64::from(r.threads).into()),
         ]),
+        id: String::new(),
         per: "struct-page".into(),
         label: c.label,
         ns: r.ns_per_page,
@@ -125,7 +129,48 @@ fn calibration(c: &Calibration) -> Vec<Row> {
         pages: 0,
         decides: true,
     };
-    c.rates.iter().map(row).collect()
+    c.rates.iter().map(row).chain(stores(c)).chain(passes(c)).collect()
+}
+
+/// Stores per 64 bytes, the size of a struct page. What `estimate` uses decides; these say
+/// more about it.
+fn stores(c: &Calibration) -> impl Iterator<Item = Row> {
+    c.stores.iter().map(|s| {
+        let structs = s.bytes.max(64) as f64 / 64.0;
+        Row {
+            key: factors([
+                ("store", (&*s.store).into()),
+                ("data", (&*s.data).into()),
+                ("cpu_nid", u64::from(s.cpu_nid).into()),
+                ("memory_nid", u64::from(s.memory_nid).into()),
+                ("threads", u64::from(s.threads).into()),
+            ]),
+            id: String::new(),
+            per: "struct-page".into(),
+            label: c.label,
+            ns: s.median_ns / structs,
+            samples_ns: s.samples_ns.iter().map(|&ns| ns as f64 / structs).collect(),
+            pages: 0,
+            decides: false,
+        }
+    })
+}
+
+fn passes(c: &Calibration) -> impl Iterator<Item = Row> {
+    c.passes.iter().map(|p| Row {
+        key: factors([
+            ("pass", (&*p.pass).into()),
+            ("temperature", (&*p.temperature).into()),
+            ("nid", u64::from(p.nid).into()),
+        ]),
+        id: String::new(),
+        per: "struct-page".into(),
+        label: c.label,
+        ns: p.ns_per_page.median,
+        samples_ns: Vec::new(),
+        pages: 0,
+        decides: false,
+    })
 }
 
 fn lab(record: &LabRecord) -> Vec<Row> {
@@ -135,6 +180,7 @@ fn lab(record: &LabRecord) -> Vec<Row> {
         let count = p.count.max(1) as f64;
         Row {
             key,
+            id: String::new(),
             per: p.per.clone(),
             label: p.label,
             ns: p.each_ns(),

@@ -116,7 +116,11 @@ fn predictions_are_compared_exactly() {
 
 proptest! {
     #[test]
-    fn changing_the_sides_changes_the_verdict(low in 0.1f64..3.0, width in 0.0f64..1.0, t in 0.0f64..0.5) {
+    fn changing_the_sides_changes_the_verdict(
+        low in 0.1f64..3.0,
+        width in 0.0f64..1.0,
+        t in 0.0f64..0.5,
+    ) {
         let high = low + width;
         let (there, within) = judge([low, high], t);
         let (back, within_back) = judge([high.recip(), low.recip()], t);
