@@ -6,7 +6,7 @@
 //! node shows the struct pages stored, in GB/s.
 
 use super::pictures::timeline::{Bar, Timeline, Who};
-use super::source::Source;
+use super::source::{Source, complete};
 use crate::units::gb_per_s;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -47,9 +47,17 @@ pub fn text(sources: &[Source], strategies: &[String]) -> Result<String, NoTrace
         .iter()
         .map(|t| json!({"title": t.title, "label": t.label, "notes": t.notes}))
         .collect();
+    let records: Vec<Value> = sources
+        .iter()
+        .map(|source| {
+            let head = source.record.head();
+            json!({"name": source.name, "complete": complete(head.complete),
+                "warnings": head.warnings})
+        })
+        .collect();
+    let other = json!({"made_by": "pageinit", "timelines": labels, "records": records});
     Ok(format!(
-        "{{\"displayTimeUnit\": \"ms\",\n\"otherData\": {},\n\"traceEvents\": [\n{}\n]}}\n",
-        json!({"made_by": "pageinit", "timelines": labels}),
+        "{{\"displayTimeUnit\": \"ms\",\n\"otherData\": {other},\n\"traceEvents\": [\n{}\n]}}\n",
         lines.join(",\n")
     ))
 }

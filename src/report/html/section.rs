@@ -135,7 +135,7 @@ fn within(
 /// A picture with its numbers.
 pub(super) fn figure(picture: &Picture, id: &str, number: usize) -> String {
     let mut out = String::from("<figure>\n<div class=\"scroll drawing\">");
-    out += &picture.draw(Place::Page(number));
+    out += &picture.draw(Place::Page(number), &[]);
     out += "</div>\n<figcaption>Point at a mark, or Tab into the picture and use the arrow \
             keys, to read its values.</figcaption>\n\
             <details><summary>Numbers of this picture</summary>\n";

@@ -21,7 +21,7 @@ const AXIS: RGBColor = RGBColor(0x55, 0x5c, 0x64);
 const GRID: RGBColor = RGBColor(0xdd, 0xe1, 0xe6);
 
 /// Draws the panels one above the other.
-pub(super) fn draw(curves: &Curves, place: Place) -> String {
+pub(super) fn draw(curves: &Curves, place: Place, remarks: &[String]) -> String {
     let mut canvas = Canvas::new(place, f64::from(WIDTH));
     let names = names(curves);
     let title = format!("{} ({})", curves.title, labels(curves));
@@ -34,10 +34,8 @@ pub(super) fn draw(curves: &Curves, place: Place) -> String {
         draw_panel(&mut canvas, panel, &names, y + 22.0);
         y += 22.0 + f64::from(PANEL_HEIGHT);
     }
-    for note in &curves.notes {
-        y += 16.0;
-        canvas.text(10.0, y, &fit(note, room, 11.0), Set { class: "small faint", anchor: "" });
-    }
+    y = canvas.notes(y, &curves.notes);
+    y = canvas.notes(y, remarks);
     canvas.finish(y + 12.0, &title, &description(curves))
 }
 
@@ -350,7 +348,7 @@ mod tests {
     fn measured_and_modelled_differ_in_line_marker_and_words() {
         let points = [(1, 5.0), (2, 3.0)];
         let [measured, modelled] =
-            [How::Measured, How::Modelled].map(|how| draw(&curves(&points, how), Place::File));
+            [How::Measured, How::Modelled].map(|how| draw(&curves(&points, how), Place::File, &[]));
         assert!(measured.contains("class=\"s0 curve\"") && measured.contains("full"));
         assert!(modelled.contains("class=\"s0 curve dashed\"") && modelled.contains("hollow"));
         assert!(measured.contains("a &lt; b (measured)"), "{measured}");
@@ -360,7 +358,7 @@ mod tests {
     #[test]
     fn thread_counts_have_ticks_unless_they_are_too_near() {
         let points = [(1, 5.0), (2, 4.0), (52, 3.0), (53, 3.0)];
-        let svg = draw(&curves(&points, How::Modelled), Place::File);
+        let svg = draw(&curves(&points, How::Modelled), Place::File, &[]);
         for (threads, is_there) in [(1, true), (2, true), (52, true), (53, false), (16, false)] {
             assert_eq!(svg.contains(&format!("\n{threads}\n")), is_there, "{threads} in {svg}");
         }
@@ -372,7 +370,7 @@ mod tests {
         fn any_points_can_be_drawn(
             points in proptest::collection::vec((any::<u32>(), 0f64..1e21), 1..30),
         ) {
-            let svg = draw(&curves(&points, How::Scaled), Place::Page(1));
+            let svg = draw(&curves(&points, How::Scaled), Place::Page(1), &[]);
             prop_assert!(roxmltree::Document::parse(&svg).is_ok(), "{}", svg);
         }
     }

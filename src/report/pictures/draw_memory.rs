@@ -17,7 +17,7 @@ pub(super) fn drawable(memory: Memory) -> Memory {
 }
 
 /// Draws memory that is [`drawable`].
-pub(super) fn draw(memory: &Memory, place: Place) -> String {
+pub(super) fn draw(memory: &Memory, place: Place, remarks: &[String]) -> String {
     let mut canvas = Canvas::new(place, WIDTH);
     let title = format!("{} (modelled)", memory.title);
     canvas.text(10.0, 22.0, &fit(&title, WIDTH - 20.0, 15.0), Set { class: "title", anchor: "" });
@@ -29,16 +29,8 @@ pub(super) fn draw(memory: &Memory, place: Place) -> String {
         y += STRIP;
     }
     axis(&mut canvas, scale, y);
-    y += 34.0;
-    for note in &memory.notes {
-        y += 16.0;
-        canvas.text(
-            10.0,
-            y,
-            &fit(note, WIDTH - 20.0, 11.0),
-            Set { class: "small faint", anchor: "" },
-        );
-    }
+    y = canvas.notes(y + 34.0, &memory.notes);
+    y = canvas.notes(y, remarks);
     canvas.finish(y + 12.0, &title, &description(memory))
 }
 

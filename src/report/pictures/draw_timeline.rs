@@ -28,7 +28,7 @@ fn end_of(timelines: &[Timeline]) -> f64 {
 }
 
 /// Draws timelines that are [`drawable`].
-pub(super) fn draw(timelines: &[Timeline], place: Place) -> String {
+pub(super) fn draw(timelines: &[Timeline], place: Place, remarks: &[String]) -> String {
     let mut canvas = Canvas::new(place, WIDTH);
     let scale = Scale::new(end_of(timelines));
     let phases = phases(timelines);
@@ -42,12 +42,8 @@ pub(super) fn draw(timelines: &[Timeline], place: Place) -> String {
         panel(&mut canvas, timeline, &scale, &phases, &common, y);
         y += panel_height(timeline, &common);
     }
-    y += 34.0;
-    for note in &common {
-        y += 16.0;
-        let note = fit(note, WIDTH - 20.0, 11.0);
-        canvas.text(10.0, y, &note, Set { class: "small faint", anchor: "" });
-    }
+    y = canvas.notes(y + 34.0, &common);
+    y = canvas.notes(y, remarks);
     canvas.finish(y + 12.0, &title, &description(timelines))
 }
 
@@ -234,7 +230,7 @@ mod tests {
     fn thousands_of_bars_become_hundreds_and_the_picture_says_so() {
         let spans: Vec<(f64, f64)> =
             (0..20_000).map(|i| (f64::from(i), f64::from(i) + 0.9)).collect();
-        let svg = draw(&drawable(vec![timeline(&spans, "p")]), Place::File);
+        let svg = draw(&drawable(vec![timeline(&spans, "p")]), Place::File, &[]);
         let bars = svg.matches("<title>").count();
         assert!((400..2000).contains(&bars), "{bars}");
         assert!(svg.contains("20000 bars drawn as"), "said");
@@ -257,7 +253,7 @@ mod tests {
         ) {
             let spans: Vec<(f64, f64)> = spans.iter().map(|(a, d)| (*a, a + d)).collect();
             let one = timeline(&spans, &name);
-            let svg = draw(&drawable(vec![one.clone(), one]), Place::Page(1));
+            let svg = draw(&drawable(vec![one.clone(), one]), Place::Page(1), &[]);
             prop_assert!(roxmltree::Document::parse(&svg).is_ok());
             prop_assert!(!svg.contains("NaN") && !svg.contains("inf\""));
         }

@@ -86,12 +86,12 @@ impl Picture {
         }
     }
 
-    /// As SVG.
-    pub fn draw(&self, place: Place) -> String {
+    /// As SVG, with sentences below it.
+    pub fn draw(&self, place: Place, remarks: &[String]) -> String {
         match self {
-            Self::Timeline(timelines) => draw_timeline::draw(timelines, place),
-            Self::Curves(curves) => draw_curves::draw(curves, place),
-            Self::Memory(memory) => draw_memory::draw(memory, place),
+            Self::Timeline(timelines) => draw_timeline::draw(timelines, place, remarks),
+            Self::Curves(curves) => draw_curves::draw(curves, place, remarks),
+            Self::Memory(memory) => draw_memory::draw(memory, place, remarks),
         }
     }
 

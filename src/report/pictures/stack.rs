@@ -5,10 +5,14 @@
 
 use super::svg::{Canvas, Place, escape, number};
 use super::{Kind, Picture};
-use crate::report::source::Source;
+use crate::report::source::{Source, complete};
+use std::collections::HashSet;
 
 /// Pictures in one file at most.
 const MOST_PICTURES: usize = 50;
+
+/// Incomplete records and warnings named below a picture at most.
+const MOST_REMARKS: usize = 24;
 
 /// Why there is no picture.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,10 +44,34 @@ pub fn file(
     let found = kinds.iter().map(|kind| Picture::of(*kind, &own, strategies));
     let pictures = found.into_iter().find(|pictures| !pictures.is_empty());
     let pictures = pictures.ok_or_else(|| nothing(sources, kind))?;
+    let remarks = remarks(sources);
     match &pictures[..] {
-        [one] => Ok(one.draw(Place::File)),
-        many => Ok(stacked(many)),
+        [one] => Ok(one.draw(Place::File, &remarks)),
+        many => Ok(stacked(many, &remarks)),
     }
+}
+
+/// What a reader of the picture must know of its records.
+fn remarks(sources: &[Source]) -> Vec<String> {
+    let mut out = Vec::new();
+    for source in sources {
+        let head = source.record.head();
+        if !head.complete {
+            out.push(format!("{}, complete: {}", source.name, complete(false)));
+        }
+        out.extend(head.warnings.iter().map(|w| format!("{}, warning: {w}", source.name)));
+    }
+    // The same warning of several records is said once, of the first.
+    let mut seen = HashSet::new();
+    out.retain(|remark| seen.insert(remark.split_once(", ").map(|(_, text)| text.to_owned())));
+    if out.len() > MOST_REMARKS {
+        let more = out.len() - MOST_REMARKS;
+        // What is incomplete must be seen before any warning.
+        out.sort_by_key(|remark| !remark.contains(complete(false)));
+        out.truncate(MOST_REMARKS);
+        out.push(format!("{more} more remarks: see --as table"));
+    }
+    out
 }
 
 fn nothing(sources: &[Source], kind: Option<Kind>) -> PictureError {
@@ -69,12 +97,13 @@ fn nothing(sources: &[Source], kind: Option<Kind>) -> PictureError {
 }
 
 /// Pictures below each other, in one that is as high as all of them.
-fn stacked(pictures: &[Picture]) -> String {
+fn stacked(pictures: &[Picture], remarks: &[String]) -> String {
     let mut y = 0.0;
     let mut width: f64 = 1.0;
     let mut body = String::new();
     for (index, picture) in pictures.iter().take(MOST_PICTURES).enumerate() {
-        let svg = picture.draw(Place::Page(index + 1));
+        let is_last = index + 1 == pictures.len().min(MOST_PICTURES);
+        let svg = picture.draw(Place::Page(index + 1), if is_last { remarks } else { &[] });
         let (w, h) = size(&svg);
         let at = number(y);
         // Marks are reached by the keyboard in pages only; here they are drawn.

@@ -56,6 +56,19 @@ impl Canvas {
         });
     }
 
+    /// Sentences below each other in small letters, long ones in several lines, from the
+    /// baseline `y` on; returns the last baseline.
+    pub fn notes(&mut self, mut y: f64, notes: &[String]) -> f64 {
+        for note in notes {
+            let class = if note.contains("NO: it was") { "small head" } else { "small faint" };
+            for line in wrapped(note, self.width - 20.0, 11.0) {
+                y += 16.0;
+                self.text(10.0, y, &line, Set { class, anchor: "" });
+            }
+        }
+        y
+    }
+
     /// A straight line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
         let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(number);
@@ -281,6 +294,33 @@ pub fn fit(text: &str, width: f64, size: f64) -> String {
     out + "…"
 }
 
+/// Lines of a note at most.
+const MOST_LINES: usize = 8;
+
+/// The text in lines that are no wider than `width`; the last one is cut where there are
+/// too many.
+pub fn wrapped(text: &str, width: f64, size: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut words = text.split(' ').peekable();
+    while words.peek().is_some() && lines.len() + 1 < MOST_LINES {
+        let mut line = String::new();
+        while let Some(word) = words.next_if(|word| {
+            line.is_empty() || text_width(&line, size) + text_width(word, size) + size < width
+        }) {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(fit(&line, width, size));
+    }
+    let rest: Vec<&str> = words.collect();
+    if !rest.is_empty() {
+        lines.push(fit(&rest.join(" "), width, size));
+    }
+    lines
+}
+
 /// Ticks from 0 to `most` in steps of 1, 2 or 5 times a power of ten, about `count`.
 pub fn ticks(most: f64, count: usize) -> Vec<f64> {
     if !(most.is_finite() && most > 0.0) {
@@ -312,6 +352,16 @@ mod tests {
         assert_eq!(fit("abc", 100.0, 10.0), "abc");
         let cut = fit(&"x".repeat(100), 100.0, 10.0);
         assert!(cut.ends_with('…') && text_width(&cut, 10.0) <= 100.0, "{cut}");
+    }
+
+    #[test]
+    fn long_texts_have_several_lines_and_lose_no_word() {
+        let text = "a few words that are longer than one line of the picture is wide";
+        let lines = wrapped(text, 120.0, 11.0);
+        assert!(lines.len() > 2 && lines.iter().all(|line| text_width(line, 11.0) <= 120.0));
+        assert_eq!(lines.join(" "), text);
+        let endless = wrapped(&"word ".repeat(1000), 120.0, 11.0);
+        assert!(endless.len() == MOST_LINES && endless[MOST_LINES - 1].ends_with('…'));
     }
 
     #[test]
