@@ -12,12 +12,12 @@ pub(super) fn sheet(sources: &[Source]) -> Sheet {
     let columns = [
         ("record", "record"),
         ("kind", "kind"),
+        ("complete", "complete"),
+        ("in short", "headline"),
+        ("figures are", "label"),
         ("machine", "machine"),
         ("measured on", "cpu_model"),
         ("Linux", "kernel"),
-        ("figures are", "label"),
-        ("in short", "headline"),
-        ("complete", "complete"),
         ("warnings", "warnings"),
     ];
     let mut sheet = Sheet::new("All records", &columns, 8);
@@ -32,12 +32,12 @@ fn row(source: &Source) -> Vec<Cell> {
     vec![
         Cell::Text(source.name.clone()),
         Cell::Text(source.record.kind()),
+        if head.complete { "yes" } else { "NO" }.into(),
+        Cell::Text(headline(&source.record)),
+        Cell::Text(how(&source.record).into()),
         words(machine),
         words(source.host().map(|host| cpu_model(host).to_owned())),
         words(kernel),
-        Cell::Text(how(&source.record).into()),
-        Cell::Text(headline(&source.record)),
-        if head.complete { "yes" } else { "NO" }.into(),
         Cell::number(warnings as f64, warnings.to_string()),
     ]
 }

@@ -36,11 +36,12 @@ pub(super) fn draw(timelines: &[Timeline], place: Place, remarks: &[String]) -> 
     canvas.text(10.0, 22.0, &fit(&title, WIDTH - 20.0, 15.0), Set { class: "title", anchor: "" });
     let mut y = legend(&mut canvas, &phases, 42.0);
     let common = common_notes(timelines);
-    let height: f64 = timelines.iter().map(|t| panel_height(t, &common)).sum();
+    let notes = own_notes(timelines, &common);
+    let height: f64 = timelines.iter().zip(&notes).map(|(t, n)| panel_height(t, n)).sum();
     scale.axis(&mut canvas, y, height);
-    for timeline in timelines {
-        panel(&mut canvas, timeline, &scale, &phases, &common, y);
-        y += panel_height(timeline, &common);
+    for (timeline, notes) in timelines.iter().zip(&notes) {
+        panel(&mut canvas, timeline, &scale, &phases, notes, y);
+        y += panel_height(timeline, notes);
     }
     y = canvas.notes(y + 34.0, &common);
     y = canvas.notes(y, remarks);
@@ -149,13 +150,21 @@ fn common_notes(timelines: &[Timeline]) -> Vec<String> {
     first.notes.iter().filter(is_common).cloned().collect()
 }
 
-fn own_notes<'t>(timeline: &'t Timeline, common: &'t [String]) -> impl Iterator<Item = &'t String> {
-    timeline.notes.iter().filter(|note| !common.contains(note))
+/// What is said below each timeline; what is true of the next one of the same record as
+/// well is said there.
+fn own_notes<'t>(timelines: &'t [Timeline], common: &[String]) -> Vec<Vec<&'t str>> {
+    let next = timelines.iter().skip(1).map(Some).chain(std::iter::once(None));
+    let own = |(timeline, next): (&'t Timeline, Option<&Timeline>)| {
+        let next = next.filter(|next| next.source == timeline.source);
+        let is_later = |note: &String| next.is_some_and(|next| next.notes.contains(note));
+        let notes = timeline.notes.iter();
+        notes.filter(|n| !common.contains(n) && !is_later(n)).map(String::as_str).collect()
+    };
+    timelines.iter().zip(next).map(own).collect()
 }
 
-fn panel_height(timeline: &Timeline, common: &[String]) -> f64 {
-    let notes = own_notes(timeline, common).count();
-    24.0 + timeline.lanes.len() as f64 * LANE + 16.0 * notes as f64 + 10.0
+fn panel_height(timeline: &Timeline, notes: &[&str]) -> f64 {
+    24.0 + timeline.lanes.len() as f64 * LANE + 16.0 * notes.len() as f64 + 10.0
 }
 
 /// One timeline.
@@ -164,7 +173,7 @@ fn panel(
     timeline: &Timeline,
     scale: &Scale,
     phases: &[String],
-    common: &[String],
+    notes: &[&str],
     top: f64,
 ) {
     let head = format!("{} ({}) · {}", timeline.title, timeline.label, timeline.source);
@@ -175,7 +184,7 @@ fn panel(
         draw_lane(canvas, lane, scale, phases, y);
         y += LANE;
     }
-    for note in own_notes(timeline, common) {
+    for note in notes {
         y += 16.0;
         let note = fit(note, WIDTH - LEFT - RIGHT, 11.0);
         canvas.text(LEFT, y - 4.0, &note, Set { class: "small faint", anchor: "" });

@@ -54,16 +54,20 @@ pub fn file(
 /// What a reader of the picture must know of its records.
 fn remarks(sources: &[Source]) -> Vec<String> {
     let mut out = Vec::new();
-    for source in sources {
-        let head = source.record.head();
-        if !head.complete {
-            out.push(format!("{}, complete: {}", source.name, complete(false)));
-        }
-        out.extend(head.warnings.iter().map(|w| format!("{}, warning: {w}", source.name)));
-    }
     // The same warning of several records is said once, of the first.
     let mut seen = HashSet::new();
-    out.retain(|remark| seen.insert(remark.split_once(", ").map(|(_, text)| text.to_owned())));
+    for source in sources {
+        let head = source.record.head();
+        let of = if sources.len() > 1 { format!("{}, ", source.name) } else { String::new() };
+        if !head.complete {
+            out.push(format!("{of}complete: {}", complete(false)));
+        }
+        for warning in &head.warnings {
+            if seen.insert((&warning.code, &warning.message)) {
+                out.push(format!("{of}warning: {warning}"));
+            }
+        }
+    }
     if out.len() > MOST_REMARKS {
         let more = out.len() - MOST_REMARKS;
         // What is incomplete must be seen before any warning.

@@ -180,7 +180,7 @@ impl Canvas {
     }
 }
 
-/// How many styles can be told apart; after that they repeat.
+/// How many colours and patterns there are; lines have more styles by their markers.
 pub const STYLES: usize = 8;
 
 /// Strokes over each colour: none, and seven that differ also without colour.
@@ -225,7 +225,8 @@ fn marker_path((x, y): (f64, f64), style: usize, r: f64) -> String {
         let texts: Vec<String> = points.iter().map(|(dx, dy)| at(*dx, *dy)).collect();
         format!("M{}Z", texts.join("L"))
     };
-    match style % STYLES {
+    // Colours repeat after eight styles; then they come with other shapes.
+    match (style + style / STYLES * 3) % STYLES {
         0 => format!("M{}a{r} {r} 0 1 0 .01 0z", at(0.0, -1.0)),
         1 => closed(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
         2 => closed(&[(0.0, -1.1), (1.0, 0.8), (-1.0, 0.8)]),
