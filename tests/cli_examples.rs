@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-const VERBS: [&[&str]; 17] = [
+const VERBS: [&[&str]; 20] = [
     &[],
     &["machine"],
     &["layout"],
@@ -20,6 +20,9 @@ const VERBS: [&[&str]; 17] = [
     &["report"],
     &["diff"],
     &["strategies"],
+    &["doctor"],
+    &["completions"],
+    &["man"],
     &["lab"],
     &["lab", "prefetch"],
     &["lab", "clear-huge"],

@@ -8,7 +8,9 @@ mod bar;
 mod calibrate;
 mod capture;
 mod compare;
+mod completions;
 mod diff;
+mod doctor;
 mod estimate;
 mod exit;
 mod inputs;
@@ -16,6 +18,7 @@ mod kernel_args;
 mod lab;
 mod layout;
 mod machine;
+mod man;
 mod output;
 mod report;
 mod strategies;
@@ -47,6 +50,7 @@ Examples:
   pageinit machine -m list              the built-in machines
   dmesg | pageinit machine -m -         the machine of a boot log
   pageinit strategies                   what the strategies stand for
+  pageinit doctor                       is this host fit for measuring
 
 Exit status: 0 ok, 1 failed, 2 usage, 3 untrustworthy (with --strict), 4 slower (diff),
 5 wrong data, 6 no resources, 7 not supported here, 130 interrupted.";
@@ -77,6 +81,12 @@ enum Verb {
     Diff(diff::Args),
     /// List the strategies and the stores they can use
     Strategies(strategies::Args),
+    /// Is this host fit for measuring: reads, changes nothing
+    Doctor(doctor::Args),
+    /// Write completions for a shell
+    Completions(completions::Args),
+    /// Write manual pages
+    Man(man::Args),
 }
 
 /// Parses the arguments, does what they say, and returns the exit status.
@@ -95,6 +105,9 @@ pub fn run() -> ExitCode {
         Verb::Report(args) => report::run(&args),
         Verb::Diff(args) => diff::run(&args),
         Verb::Strategies(args) => strategies::run(&args),
+        Verb::Doctor(args) => doctor::run(&args),
+        Verb::Completions(args) => completions::run(&args),
+        Verb::Man(args) => man::run(&args),
     };
     match done {
         Ok(code) => code,

@@ -13,6 +13,7 @@ pub mod chain;
 pub mod compare;
 pub mod csv;
 pub mod diff;
+pub mod doctor;
 pub mod estimate;
 mod grid;
 pub mod html;
