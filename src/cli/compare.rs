@@ -16,6 +16,7 @@ use crate::progress::Progress;
 use crate::record::Record;
 use crate::report;
 use crate::study::compare::{HostContext, Options, compare, plans};
+use crate::study::room::HostRoom;
 use crate::units::Bytes;
 use crate::warning::Warning;
 use clap::value_parser;
@@ -103,10 +104,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         None => machine,
     };
-    let host = host_context(&machine)?;
     if args.show_plan {
-        return show_plan(&machine, &kernel, &host, &options, &warnings);
+        return show_plan(&machine, &kernel, &options, &warnings);
     }
+    let host = host_context(&machine)?;
     let bar = Bar::default();
     let compared = compare(&machine, &kernel, &host, &options, &bar, &signal::interrupted);
     // Whatever ended early has left its bar on the terminal.
@@ -169,22 +170,25 @@ fn chunk_pages(size: Bytes, machine: &Machine) -> Result<u64, Failure> {
 pub(super) fn host_context(machine: &Machine) -> Result<HostContext, Failure> {
     inputs::host_arch()?;
     let topo = HostTopology::load()?;
+    Ok(HostContext { topo, clock: Clock::measure(), room: host_room(machine)? })
+}
+
+/// What is known about this host, for plans that are not executed.
+fn host_room(machine: &Machine) -> Result<HostRoom, Failure> {
     let host = match machine.is_this_host {
         true => machine.clone(),
         false => input::load("host", None)?,
     };
-    let budget = MemoryBudget::read(Path::new("/"))?;
-    Ok(HostContext { topo, clock: Clock::measure(), budget, machine: host })
+    Ok(HostRoom::of_host(host, MemoryBudget::read(Path::new("/"))?)?)
 }
 
 fn show_plan(
     machine: &Machine,
     kernel: &KernelModel,
-    host: &HostContext,
     options: &Options,
     warnings: &[Warning],
 ) -> Result<ExitCode, Failure> {
-    let candidates = plans(machine, kernel, host, options)?;
+    let candidates = plans(machine, kernel, &host_room(machine)?, options)?;
     let strategies = candidates.iter().filter(|c| c.probe.is_none());
     let plans: Vec<_> = strategies.map(|c| &c.executed).collect();
     let body = json!({ "kernel": kernel, "plans": plans });

@@ -29,6 +29,9 @@ Examples:
   pageinit estimate -m @16n-hp-12t --kernel 4.14 --strategy prezero
   pageinit estimate -m @2n-skylake-768g --threads 13 --anchor node0=1718ms/100663296 --json";
 
+/// Files beyond this size are no calibrations.
+const MOST_BYTES: u64 = 4 << 20;
+
 /// Arguments of `estimate`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -129,6 +132,10 @@ fn calibrated(
     machine: &Machine,
 ) -> Result<(Vec<CalibratedPhase>, Vec<Warning>), Failure> {
     let failed = |text: String| Failure::new(exit::FAILED, format!("{}: {text}", path.display()));
+    let bytes = fs::metadata(path).map_err(|e| failed(e.to_string()))?.len();
+    if bytes > MOST_BYTES {
+        return Err(failed("is larger than 4 MiB: not a calibration".into()));
+    }
     let text = fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
     let found: Calibration = serde_json::from_str(&text).map_err(|e| failed(e.to_string()))?;
     if found.schema != CALIBRATION_SCHEMA {

@@ -13,6 +13,7 @@ use crate::progress::Progress;
 use crate::record::lab::{CacheFacts, LabRecord};
 use crate::report;
 use crate::study::compare::{HostContext, host_facts};
+use crate::study::room::HostRoom;
 use crate::units::Bytes;
 use clap::{Subcommand, value_parser};
 use std::path::Path;
@@ -193,16 +194,15 @@ fn with_lab(
     signal::catch_interrupt();
     let machine = input::load("host", None)?;
     let caches = caches(&machine);
-    let budget = MemoryBudget::read(Path::new("/"))?;
-    let host =
-        HostContext { topo: HostTopology::load()?, clock: Clock::measure(), budget, machine };
+    let room = HostRoom::of_host(machine, MemoryBudget::read(Path::new("/"))?)?;
+    let host = HostContext { topo: HostTopology::load()?, clock: Clock::measure(), room };
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let clock_seed = since_1970.map_or(1, |d| u64::from(d.subsec_nanos()));
     let bar = Bar::default();
     let made = experiment(&Lab {
         topo: &host.topo,
         clock: &host.clock,
-        budget: &host.budget,
+        budget: &host.room.budget,
         host: &host_facts(&host),
         caches: &caches,
         argv: &output::argv(),

@@ -14,8 +14,8 @@ Examples:
   pageinit validate
   pageinit validate --figures my-figures.json --json";
 
-/// Files beyond this size are no lists of figures.
-const MOST_BYTES: u64 = 64 << 20;
+/// Files beyond this size are no lists of figures; one takes up to 100 times its size.
+const MOST_BYTES: u64 = 4 << 20;
 
 /// Arguments of `validate`.
 #[derive(Debug, clap::Args)]
@@ -49,7 +49,7 @@ fn read(path: &Path) -> Result<Figures, Failure> {
     let failed = |text: String| Failure::new(exit::FAILED, format!("{}: {text}", path.display()));
     let bytes = fs::metadata(path).map_err(|e| failed(e.to_string()))?.len();
     if bytes > MOST_BYTES {
-        return Err(failed("is larger than 64 MiB: not a list of figures".into()));
+        return Err(failed("is larger than 4 MiB: not a list of figures".into()));
     }
     let raw = fs::read(path).map_err(|e| failed(e.to_string()))?;
     let text = String::from_utf8(raw).map_err(|_| failed("is not UTF-8 text".into()))?;

@@ -159,18 +159,25 @@ impl Request {
         // One log alone may show all that memblock knew; with other inputs beside it,
         // the machine need not be the one that booted.
         let alone = match contents.as_slice() {
-            [(spec, Content::Log(log))] if !asks => Some(self.one(spec, log)?.clone()),
+            [(spec, Content::Log(log))] if !asks && log.numactl.is_empty() => {
+                Some(self.one(spec, log)?.clone())
+            }
             _ => None,
         };
         let mut evidence = Vec::new();
         for (spec, content) in contents {
-            evidence.push(match content {
-                Content::Whole(machine) => Evidence::of_machine(&machine),
-                Content::Parts(parts) => *parts,
+            match content {
+                Content::Whole(machine) => evidence.push(Evidence::of_machine(&machine)),
+                Content::Parts(parts) => evidence.push(*parts),
                 Content::Log(log) => {
-                    super::bootlog::evidence::evidence(&spec, self.one(&spec, &log)?)?
+                    let boot = self.one(&spec, &log)?;
+                    evidence.push(super::bootlog::evidence::evidence(&spec, boot)?);
+                    // A mail may hold both: as if the two were files of their own.
+                    if !log.numactl.is_empty() {
+                        evidence.push(numactl::parse_lines(&spec, log.numactl.lines())?);
+                    }
                 }
-            });
+            }
         }
         let evidence = combine(evidence)?;
         let mut machine = complete(name, &evidence, &self.answers)?;

@@ -41,7 +41,7 @@ pub fn calibrate(
     progress: &dyn Progress,
     stop: Stop<'_>,
 ) -> Result<Calibration, StudyError> {
-    let nodes = host.topo.nodes();
+    let nodes = &host.room.nodes;
     let cpus = nodes.iter().map(|n| n.cpus.len()).filter(|n| *n > 0).min().unwrap_or(1);
     let most_threads = u32::try_from(cpus).unwrap_or(u32::MAX);
     let with = |threads| Options { threads: Some(threads), ..options.clone() };

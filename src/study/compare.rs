@@ -4,12 +4,12 @@
 //! a shuffled order, verifies after each run, and fills a [`Record`].
 
 use super::candidates::{Candidate, candidates, choices, strategies};
+use super::room::HostRoom;
 use super::setup::{BufferPlan, check_nodes, map_nodes, plan_buffer, served_nodes, set_threads};
 use super::{StudyError, figures, scale};
 use crate::exec::memory::FirstTouch;
 use crate::exec::verify::{Expect, verify};
 use crate::exec::{Mapping, Memory, RunTimes, Stop, run_until, zero_advantage};
-use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
 use crate::host::node_memory::node_available_bytes;
 use crate::host::store::Store;
@@ -67,10 +67,8 @@ pub struct HostContext {
     pub topo: HostTopology,
     /// For timing.
     pub clock: Clock,
-    /// How much memory may be used.
-    pub budget: MemoryBudget,
-    /// The host as a machine.
-    pub machine: Machine,
+    /// What plans depend on.
+    pub room: HostRoom,
 }
 
 /// A study that is ready to run.
@@ -101,9 +99,9 @@ pub fn compare(
 ) -> Result<Record, StudyError> {
     let whole = layout(machine, kernel, options)?;
     let choices = choices(&strategies(&options.strategies)?, &options.stores)?;
-    let buffer = plan_buffer(&whole, host, options)?;
+    let buffer = plan_buffer(&whole, &host.room, options)?;
     let mut executed = buffer.window.layout.clone();
-    let nodes = map_nodes(machine, &executed, host, options)?;
+    let nodes = map_nodes(machine, &executed, &host.room, options)?;
     set_threads(&mut executed, &nodes, options);
     check_nodes(&nodes, buffer.copies, |nid| node_available_bytes(Path::new("/"), nid))?;
     let mut record = new_record(machine, &whole, host, options);
@@ -111,7 +109,7 @@ pub fn compare(
     record.execution = execution(&buffer, &nodes, options);
     record.warnings.extend(buffer.warnings);
     record.warnings.extend(stand_ins(machine, &record.execution.mapping));
-    record.warnings.extend(served_nodes(machine, &nodes, &host.topo.nodes()));
+    record.warnings.extend(served_nodes(machine, &nodes, &host.room.nodes));
     let candidates = candidates(&choices, &executed, &whole, options.free, options.chunk_pages);
     record.plans = figures::plan_facts(&candidates);
     record.warnings.extend(idle_threads(&candidates, options));
@@ -138,21 +136,21 @@ fn layout(
     Ok(BootInput::of_machine(machine, kernel, options.line.as_ref())?.boot()?.0)
 }
 
-/// The plans that [`compare`] would execute, without touching memory.
+/// The plans that [`compare`] would execute, without touching memory or binding anything.
 ///
 /// # Errors
 /// As [`compare`].
 pub fn plans(
     machine: &Machine,
     kernel: &KernelModel,
-    host: &HostContext,
+    room: &HostRoom,
     options: &Options,
 ) -> Result<Vec<Candidate>, StudyError> {
     let whole = layout(machine, kernel, options)?;
     let choices = choices(&strategies(&options.strategies)?, &options.stores)?;
-    let buffer = plan_buffer(&whole, host, options)?;
+    let buffer = plan_buffer(&whole, room, options)?;
     let mut executed = buffer.window.layout;
-    let nodes = map_nodes(machine, &executed, host, options)?;
+    let nodes = map_nodes(machine, &executed, room, options)?;
     set_threads(&mut executed, &nodes, options);
     Ok(candidates(&choices, &executed, &whole, options.free, options.chunk_pages))
 }
@@ -391,15 +389,15 @@ fn new_record(machine: &Machine, whole: &Layout, host: &HostContext, options: &O
 /// What a record says of the host that measures.
 pub fn host_facts(host: &HostContext) -> HostFacts {
     let clock = host.clock.facts();
-    let cache_bytes = host.machine.last_level_cache_bytes();
+    let cache_bytes = host.room.machine.last_level_cache_bytes();
     HostFacts {
-        cpu_model: host.machine.cpu_model.clone(),
-        arch: host.machine.arch.to_string(),
-        kernel_release: host.machine.kernel_release.clone(),
+        cpu_model: host.room.machine.cpu_model.clone(),
+        arch: host.room.machine.arch.to_string(),
+        kernel_release: host.room.machine.kernel_release.clone(),
         allowed_cpus: host.topo.allowed_cpus(),
-        memory_bytes: Some(host.budget.total_bytes),
-        available_bytes: Some(host.budget.available_bytes),
-        cgroup_limit_bytes: host.budget.cgroup_limit_bytes,
+        memory_bytes: Some(host.room.budget.total_bytes),
+        available_bytes: Some(host.room.budget.available_bytes),
+        cgroup_limit_bytes: host.room.budget.cgroup_limit_bytes,
         last_level_cache_bytes: (cache_bytes > 0).then_some(cache_bytes),
         clock: clock.kind.to_string(),
         clock_resolution_ns: clock.resolution_ns,

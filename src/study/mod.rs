@@ -14,6 +14,7 @@ pub mod compare;
 pub mod estimate;
 pub mod figures;
 pub mod published;
+pub mod room;
 pub mod scale;
 pub mod setup;
 pub mod subject;
