@@ -6,15 +6,17 @@
 //! fills records, `report` renders them; predictions have records of their own in the
 //! submodules; this module uses nothing above [`crate::stats`].
 
+pub mod any;
 pub mod calibration;
 pub mod estimate;
+mod head;
+pub mod lab;
 pub mod sweep;
 pub mod validate;
 
-pub mod lab;
+pub use head::{Head, Tool};
 
 use crate::stats::Summary;
-use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -36,16 +38,9 @@ pub enum Label {
 /// One record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Name and version of this form.
-    pub schema: String,
-    /// The program.
-    pub tool: Tool,
-    /// The command line that made the record.
-    pub argv: Vec<String>,
-    /// Whether all that was asked for was done.
-    pub complete: bool,
-    /// What a reader must know.
-    pub warnings: Vec<Warning>,
+    /// What every document begins with.
+    #[serde(flatten)]
+    pub head: Head,
     /// When the run began, in seconds since 1970.
     pub started_unix_s: u64,
     /// The seed of the order of runs and of the intervals.
@@ -70,22 +65,6 @@ pub struct Record {
     pub prefetch: Option<Prefetch>,
     /// What the measured rates mean for whole machines.
     pub scaled: Vec<ScaledMachine>,
-}
-
-/// The program that made a record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tool {
-    /// `pageinit`.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-}
-
-impl Tool {
-    /// This program.
-    pub fn this() -> Self {
-        Self { name: env!("CARGO_PKG_NAME").into(), version: env!("CARGO_PKG_VERSION").into() }
-    }
 }
 
 /// The computer that measured.

@@ -90,7 +90,7 @@ fn interrupted_after(delay: Duration, buffer: &str) -> Record {
     let ran = running.end().ends_with(130);
     assert_eq!(ran.stderr, "", "{:?}", ran.args);
     let record: Record = serde_json::from_str(&ran.stdout).expect("one valid record");
-    assert!(!record.complete);
+    assert!(!record.head.complete);
     record
 }
 
@@ -147,7 +147,7 @@ fn every_experiment_leaves_an_incomplete_record() {
             let ran = running.end().ends_with(130);
             assert_eq!(ran.stderr, "", "{:?}", ran.args);
             let record: LabRecord = serde_json::from_str(&ran.stdout).expect("one valid record");
-            assert!(!record.complete);
+            assert!(!record.head.complete);
             assert!(record.points.iter().all(|p| !p.samples_ns.is_empty()));
         }
     }

@@ -43,7 +43,7 @@ fn records_begin_like_all_documents_and_load_again() {
             at = found;
         }
         let record: LabRecord = serde_json::from_str(&ran.stdout).expect("a record");
-        assert!(record.complete && !record.points.is_empty() && !record.published.is_empty());
+        assert!(record.head.complete && !record.points.is_empty() && !record.published.is_empty());
         assert!(record.points.iter().all(|p| p.verified && p.samples_ns.len() == 2));
         assert_eq!(serde_json::to_value(&record).expect("JSON"), document);
     }

@@ -63,7 +63,7 @@ fn a_record_has_all_strategies_verified_and_paired() {
     let args = ["compare", "--json", "--runs", "5", "--buffer", "16MiB", "-m", "@vm-2c"];
     let ran = run(&args).ok();
     let record = record(&ran);
-    assert!(record.complete);
+    assert!(record.head.complete);
     for strategy in Strategy::ALL.map(Strategy::name) {
         let own: Vec<&Point> = record.points.iter().filter(|p| p.strategy == strategy).collect();
         assert!(own.iter().any(|p| p.phase == "total"), "{strategy}");
@@ -89,8 +89,8 @@ fn a_record_of_version_1_loads() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/records/compare-v1.json");
     let text = std::fs::read_to_string(path).expect("the fixture is there");
     let record: Record = serde_json::from_str(&text).expect("version 1 is readable");
-    assert_eq!(record.schema, "pageinit/compare/1");
-    assert_eq!((record.complete, record.execution.runs), (true, 5));
+    assert_eq!(record.head.schema, "pageinit/compare/1");
+    assert_eq!((record.head.complete, record.execution.runs), (true, 5));
     assert!(record.points.iter().all(|p| p.verified && p.samples_ns.len() == 5));
     assert_eq!(record.ratios.len(), Strategy::ALL.len());
     let table = pageinit::report::compare::text(&record);
@@ -203,6 +203,6 @@ fn a_refused_binding_is_a_warning_and_the_run_goes_on() {
     let ran = Ran::of(&args, command.output().expect("strace starts")).ok();
     assert!(warning_codes(&ran.json()).contains(&"bind-refused"), "{ran:?}");
     let record = record(&ran);
-    assert!(record.complete);
+    assert!(record.head.complete);
     assert!(record.execution.placement.iter().all(|p| !p.bound && p.on_node_bytes.is_none()));
 }

@@ -57,8 +57,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let host = host_context(&machine)?;
     let stop = signal::interrupted;
     let mut found = calibrate(&machine, &kernel, &host, &options, &Bar::default(), &stop)?;
-    found.warnings.extend(warnings);
-    output::warn(&found.warnings);
+    found.head.warnings.extend(warnings);
+    output::warn(&found.head.warnings);
     match &args.output {
         None => output::json(&found)?,
         Some(path) => {
@@ -67,5 +67,5 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
             fs::write(path, text + "\n").map_err(failed)?;
         }
     }
-    Ok(if found.complete { ExitCode::SUCCESS } else { ExitCode::from(exit::INTERRUPTED) })
+    Ok(if found.head.complete { ExitCode::SUCCESS } else { ExitCode::from(exit::INTERRUPTED) })
 }

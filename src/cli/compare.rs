@@ -113,11 +113,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // Whatever ended early has left its bar on the terminal.
     bar.end();
     let mut record = compared?;
-    record.warnings.append(&mut warnings);
+    record.head.warnings.append(&mut warnings);
     if args.json {
         output::json(&record)?;
     } else {
-        output::warn(&record.warnings);
+        output::warn(&record.head.warnings);
         output::data(&report::compare::text(&record))?;
     }
     Ok(verdict(&record, args.strict))
@@ -125,9 +125,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 fn verdict(record: &Record, strict: bool) -> ExitCode {
     let doubtful = |w: &Warning| DOUBTS.contains(&w.code.as_str());
-    if !record.complete {
+    if !record.head.complete {
         ExitCode::from(exit::INTERRUPTED)
-    } else if strict && record.warnings.iter().any(doubtful) {
+    } else if strict && record.head.warnings.iter().any(doubtful) {
         ExitCode::from(exit::UNTRUSTWORTHY)
     } else {
         ExitCode::SUCCESS

@@ -110,7 +110,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (question, doubts) = question(args, &machine)?;
     let mut record = estimate(&machine, &kernel, &question)?;
     let doubtful = !doubts.is_empty() && args.strict;
-    record.warnings.extend(warnings.into_iter().chain(doubts));
+    record.head.warnings.extend(warnings.into_iter().chain(doubts));
     show(args, &kernel, &record)?;
     Ok(if doubtful { ExitCode::from(exit::UNTRUSTWORTHY) } else { ExitCode::SUCCESS })
 }
@@ -119,7 +119,7 @@ fn show(args: &Args, kernel: &KernelModel, record: &Estimate) -> Result<(), Fail
     if args.json {
         return output::json(record);
     }
-    output::warn(&record.warnings);
+    output::warn(&record.head.warnings);
     match args.form {
         Some(Form::Dmesg) => output::data(&dmesg(kernel, record)),
         None => output::data(&report::estimate::text(record)),
@@ -138,8 +138,8 @@ fn calibrated(
     }
     let text = fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
     let found: Calibration = serde_json::from_str(&text).map_err(|e| failed(e.to_string()))?;
-    if found.schema != CALIBRATION_SCHEMA {
-        return Err(failed(format!("is {:?}, not {CALIBRATION_SCHEMA}", found.schema)));
+    if found.head.schema != CALIBRATION_SCHEMA {
+        return Err(failed(format!("is {:?}, not {CALIBRATION_SCHEMA}", found.head.schema)));
     }
     let mut doubts = Vec::new();
     if arch_of(&found.host.arch) != Some(machine.arch) {

@@ -7,7 +7,7 @@ use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
 use crate::host::signal;
 use crate::host::topology::HostTopology;
-use crate::lab::{Lab, LabError, clear_huge, mremap, prefetch, pte_scan};
+use crate::lab::{Lab, LabError, Limits, clear_huge, mremap, prefetch, pte_scan};
 use crate::machine::{Machine, input};
 use crate::progress::Progress;
 use crate::record::lab::{CacheFacts, LabRecord};
@@ -199,6 +199,7 @@ fn with_lab(
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let clock_seed = since_1970.map_or(1, |d| u64::from(d.subsec_nanos()));
     let bar = Bar::default();
+    let limits = Limits::default();
     let made = experiment(&Lab {
         topo: &host.topo,
         clock: &host.clock,
@@ -210,21 +211,24 @@ fn with_lab(
         runs_are_default: common.runs.is_none(),
         seed: common.seed.unwrap_or(clock_seed),
         progress: &bar,
+        limits: &limits,
         stop: &signal::interrupted,
     });
     // Whatever ended early has left its bar on the terminal.
     bar.end();
-    show(&made?, common.json)
+    let mut record = made?;
+    record.head.warnings.extend(limits.warning());
+    show(&record, common.json)
 }
 
 fn show(record: &LabRecord, json: bool) -> Result<ExitCode, Failure> {
     if json {
         output::json(record)?;
     } else {
-        output::warn(&record.warnings);
+        output::warn(&record.head.warnings);
         output::data(&report::lab::text(record))?;
     }
-    Ok(ExitCode::from(if record.complete { 0 } else { exit::INTERRUPTED }))
+    Ok(ExitCode::from(if record.head.complete { 0 } else { exit::INTERRUPTED }))
 }
 
 /// One entry per level, the first of each, smallest first.

@@ -1,7 +1,7 @@
 //! Where texts go: data to stdout, talk to stderr.
 
 use super::exit::Failure;
-use crate::record::Tool;
+use crate::record::Head;
 use crate::warning::Warning;
 use serde::Serialize;
 use serde_json::ser::Formatter;
@@ -35,21 +35,11 @@ pub(super) fn stream(
     Ok(out.flush()?)
 }
 
-/// What every document begins with.
-#[derive(Debug, Serialize)]
-struct Head<'a> {
-    schema: &'a str,
-    tool: Tool,
-    argv: Vec<String>,
-    complete: bool,
-    warnings: &'a [Warning],
-}
-
 /// A document with what every document begins with, in that order.
 #[derive(Debug, Serialize)]
-pub(super) struct Document<'a, B> {
+pub(super) struct Document<B> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: Head,
     #[serde(flatten)]
     body: B,
 }
@@ -106,13 +96,8 @@ impl Formatter for Lines {
 }
 
 /// Puts what every document begins with in front of `body`, an object.
-pub(super) fn document<'a, B>(
-    schema: &'a str,
-    warnings: &'a [Warning],
-    body: B,
-) -> Document<'a, B> {
-    let head = Head { schema, tool: Tool::this(), argv: argv(), complete: true, warnings };
-    Document { head, body }
+pub(super) fn document<B>(schema: &str, warnings: &[Warning], body: B) -> Document<B> {
+    Document { head: Head::new(schema, &argv()).with_warnings(warnings.to_vec()), body }
 }
 
 /// The command line as it was given.

@@ -84,7 +84,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         output::json(&record)?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::warn(&record.warnings);
+    output::warn(&record.head.warnings);
     match args.csv {
         true => output::data(&report::sweep::csv(&record))?,
         false => output::data(&report::sweep::text(&record))?,

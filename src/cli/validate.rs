@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.json {
         output::json(&record)?;
     } else {
-        output::warn(&record.warnings);
+        output::warn(&record.head.warnings);
         output::data(&report::validate::text(&record))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -63,7 +63,7 @@ pub fn run(lab: &Lab<'_>, options: &Options) -> Result<LabRecord, LabError> {
     record.published = published::clearing();
     let finished = parts(lab, options, &stores, &mut record);
     match finished {
-        Ok(complete) => record.complete = complete,
+        Ok(complete) => record.head.complete = complete,
         Err(error) if error.is_interrupt() => {}
         Err(other) => return Err(other),
     }
@@ -87,8 +87,8 @@ fn parts(
 ) -> Result<bool, LabError> {
     let bytes = options.buffer_bytes;
     let mut arena = lab.arena("lab clear-huge", bytes, "--buffer")?;
-    record.warnings.extend(no_huge_pages(&arena, bytes));
-    record.warnings.extend(zeroes_faster(zero_advantage(lab.clock, arena.lines_mut())));
+    record.head.warnings.extend(no_huge_pages(&arena, bytes));
+    record.head.warnings.extend(zeroes_faster(zero_advantage(lab.clock, arena.lines_mut())));
     let table = table_cells(bytes);
     let complete = part(lab, record, ("table", lab.runs, 8), &table, arena.lines_mut())?
         && part(lab, record, ("page", lab.runs, 16), &page_cells(stores), arena.lines_mut())?;
@@ -96,22 +96,39 @@ fn parts(
     Ok(complete && gigantic(lab, options, record)? && touch::part(lab, options, record)?)
 }
 
-/// 1 GiB, where it fits.
+/// 1 GiB, where it fits: a page of the kernel's pool if one is free, else huge pages.
 fn gigantic(lab: &Lab<'_>, options: &Options, record: &mut LabRecord) -> Result<bool, LabError> {
     if !options.gigantic {
         return Ok(true);
     }
-    let mut arena = match lab.arena("clearing 1 GiB", GIB, "machine: --no-gigantic") {
+    let (arena, backing) = match Arena::map_gigantic() {
+        Ok(page) => (Ok(page), "hugetlb-1gib"),
+        Err(_) => {
+            record.head.warnings.push(no_gigantic_page());
+            (lab.arena("clearing 1 GiB", GIB, "machine: --no-gigantic"), "huge-pages")
+        }
+    };
+    let mut arena = match arena {
         Ok(arena) => arena,
         Err(error @ LabError::NoMemory { .. }) => {
             let text = format!("1 GiB is not cleared: {error}");
-            record.warnings.push(Warning::new("no-gigantic", text, ""));
+            record.head.warnings.push(Warning::new("no-gigantic", text, ""));
             return Ok(true);
         }
         Err(other) => return Err(other),
     };
+    record.settings.insert("gigantic_backing".into(), backing.into());
     let runs = lab.runs.min(FEW_RUNS);
     part(lab, record, ("gigantic", runs, 6), &gigantic_cells(), arena.lines_mut())
+}
+
+fn no_gigantic_page() -> Warning {
+    Warning::new(
+        "no-gigantic-page",
+        "no page of 1 GiB is free: 1 GiB of 2 MiB pages is cleared instead",
+        "echo 1 > /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages (as root; best soon \
+         after boot)",
+    )
 }
 
 /// Runs the cells of one part on `lines` and adds their points.

@@ -44,7 +44,7 @@ fn small() -> Options {
 #[test]
 fn a_small_run_has_all_parts_and_an_interrupted_one_none() {
     let record = with_lab(&|| false, |lab| run(&lab, &small()).unwrap());
-    assert!(record.complete);
+    assert!(record.head.complete);
     for part in ["table", "page", "touch"] {
         assert!(record.part(part).all(|p| p.samples_ns.len() == 2 && p.verified), "{part}");
         assert!(record.part(part).count() >= 2, "{part}");
@@ -53,7 +53,7 @@ fn a_small_run_has_all_parts_and_an_interrupted_one_none() {
     assert_eq!(record.findings.len(), 2);
     assert_eq!(record.published.len(), 5 * 3 * 2 + 4);
     let record = with_lab(&|| true, |lab| run(&lab, &small()).unwrap());
-    assert!(!record.complete && record.points.is_empty());
+    assert!(!record.head.complete && record.points.is_empty());
 }
 
 #[test]

@@ -80,7 +80,7 @@ pub fn run(lab: &Lab<'_>, options: &Options) -> Result<LabRecord, LabError> {
     let cases = cases(&sizes);
     match measure(lab, &cases) {
         Ok(samples) => {
-            record.complete = samples.complete;
+            record.head.complete = samples.complete;
             draw(&mut record, lab, &cases, &samples, options.size_bytes);
         }
         Err(error) if error.is_interrupt() => {}
@@ -183,7 +183,7 @@ fn draw(record: &mut LabRecord, lab: &Lab<'_>, cases: &[Case], samples: &Samples
         }));
     }
     record.findings = findings(cases, samples, size_bytes, lab.seed);
-    record.warnings.extend(too_low(cases, samples, size_bytes));
+    record.head.warnings.extend(too_low(cases, samples, size_bytes));
 }
 
 /// Which level a case's time says was used: a move that is aligned for nothing but
@@ -306,13 +306,13 @@ mod tests {
     fn a_small_run_moves_and_verifies_and_an_interrupted_one_measures_nothing() {
         let options = Options { size_bytes: 4 * MIB };
         let record = with_lab(&|| false, |lab| run(&lab, &options).unwrap());
-        assert!(record.complete && record.points.len() == 8);
+        assert!(record.head.complete && record.points.len() == 8);
         let ptes = record.points.iter().filter(|p| p.has("aligned_for", "pte"));
         assert!(
             ptes.filter(|p| p.has("memory", "base pages")).all(|p| p.counts["pte_entries"] > 0)
         );
         let record = with_lab(&|| true, |lab| run(&lab, &options).unwrap());
-        assert!(!record.complete && record.points.is_empty());
+        assert!(!record.head.complete && record.points.is_empty());
     }
 
     #[test]

@@ -94,11 +94,11 @@ pub fn run(lab: &Lab<'_>, options: &Options) -> Result<LabRecord, LabError> {
         Err(error) if error.is_interrupt() => return Ok(record),
         Err(other) => return Err(other),
     };
-    record.warnings.extend(zeroes_faster(zero_advantage(lab.clock, arena.lines_mut())));
+    record.head.warnings.extend(zeroes_faster(zero_advantage(lab.clock, arena.lines_mut())));
     let samples = lab.rounds("runs", (cases.len(), lab.runs, LIMIT_S), |at| {
         lab.undisturbed(|| run_one(lab, &node, arena.lines_mut(), &cases[at]))
     })?;
-    record.complete = samples.complete;
+    record.head.complete = samples.complete;
     draw(&mut record, lab, &cases, &samples, arena.lines().len());
     Ok(record)
 }

@@ -78,11 +78,11 @@ fn a_small_run_is_complete_and_an_interrupted_one_is_not() {
     let stores = vec!["portable".to_owned(), Store::default_zero().name().to_owned()];
     let options = Options { buffer_bytes, stores, threads: Some(1) };
     let record = with_lab(&|| false, |lab| run(&lab, &options).unwrap());
-    assert!(record.complete && record.points.iter().all(|p| p.samples_ns.len() == 2));
+    assert!(record.head.complete && record.points.iter().all(|p| p.samples_ns.len() == 2));
     assert!(record.derived.iter().any(|d| d.what == "paid_share"));
     assert_eq!(record.findings.len(), 3);
     let record = with_lab(&|| true, |lab| run(&lab, &options).unwrap());
-    assert!(!record.complete && record.points.is_empty());
+    assert!(!record.head.complete && record.points.is_empty());
 }
 
 #[test]

@@ -73,7 +73,7 @@ pub fn run(lab: &Lab<'_>, options: &Options) -> Result<LabRecord, LabError> {
     ]);
     record.published = published::scanning();
     let complete = faults(lab, &mut record)? && sweeps(lab, options, &mut record)?;
-    record.complete = complete
+    record.head.complete = complete
         && match live::part(lab, options.live_bytes, options.settings, &mut record) {
             Err(error) if error.is_interrupt() => false,
             finished => finished?,
@@ -277,10 +277,10 @@ mod tests {
     #[test]
     fn a_small_run_has_both_parts_and_says_what_the_live_part_needs() {
         let record = with_lab(&|| false, |lab| run(&lab, &small()).unwrap());
-        assert!(record.complete);
+        assert!(record.head.complete);
         assert_eq!(record.part("fault").count(), 8 * PATTERNS.len() * 2);
         assert_eq!(record.part("sweep").count(), 2 * PATTERNS.len() * 2);
-        assert!(record.warnings.iter().any(|w| w.code == "no-live-part"));
+        assert!(record.head.warnings.iter().any(|w| w.code == "no-live-part"));
         assert!(record.findings.iter().any(|f| f.code == "first-set"));
         let empty = |p: &&LabPoint| p.has("pattern", "all-empty") && p.has("highest_order", 9);
         for point in record.part("sweep").filter(empty) {
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn an_interrupted_run_is_not_complete() {
         let record = with_lab(&|| true, |lab| run(&lab, &small()).unwrap());
-        assert!(!record.complete && record.points.is_empty());
+        assert!(!record.head.complete && record.points.is_empty());
     }
 
     #[test]

@@ -4,8 +4,7 @@
 //! rests on, and what other strategies and kernels would take. Everything in it is
 //! modelled. `study` fills it, `report` renders it.
 
-use super::{Label, MachineFacts, Tool};
-use crate::warning::Warning;
+use super::{Head, Label, MachineFacts};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,16 +14,9 @@ pub const ESTIMATE_SCHEMA: &str = "pageinit/estimate/1";
 /// One prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// Name and version of this form.
-    pub schema: String,
-    /// The program.
-    pub tool: Tool,
-    /// The command line.
-    pub argv: Vec<String>,
-    /// Whether it is whole.
-    pub complete: bool,
-    /// What a reader must know.
-    pub warnings: Vec<Warning>,
+    /// What every document begins with.
+    #[serde(flatten)]
+    pub head: Head,
     /// Always `modelled`.
     pub label: Label,
     /// The machine.

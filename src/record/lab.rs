@@ -5,25 +5,17 @@
 //! figures of others, never mixed with own ones; a [`Finding`] is what follows. `lab`
 //! fills it, `report` renders it.
 
-use super::{HostFacts, Label, Tool};
+use super::{Head, HostFacts, Label};
 use crate::stats::{self, Summary};
-use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The record of one experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabRecord {
-    /// `pageinit/lab-…/1`, with the experiment's name.
-    pub schema: String,
-    /// The program.
-    pub tool: Tool,
-    /// The command line that made the record.
-    pub argv: Vec<String>,
-    /// Whether all that was asked for was done.
-    pub complete: bool,
-    /// What a reader must know.
-    pub warnings: Vec<Warning>,
+    /// What every document begins with.
+    #[serde(flatten)]
+    pub head: Head,
     /// When the run began, in seconds since 1970.
     pub started_unix_s: u64,
     /// The seed of the order of runs, of random patterns and of the intervals.

@@ -2,8 +2,7 @@
 //!
 //! `study` fills a [`Sweep`], `report` renders it as table, JSON or CSV.
 
-use super::{Label, Tool};
-use crate::warning::Warning;
+use super::{Head, Label};
 use serde::{Deserialize, Serialize};
 
 /// The schema of records of `sweep`.
@@ -12,16 +11,9 @@ pub const SWEEP_SCHEMA: &str = "pageinit/sweep/1";
 /// All points of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
-    /// Name and version of this form.
-    pub schema: String,
-    /// The program.
-    pub tool: Tool,
-    /// The command line.
-    pub argv: Vec<String>,
-    /// Whether every combination was predicted.
-    pub complete: bool,
-    /// What a reader must know.
-    pub warnings: Vec<Warning>,
+    /// What every document begins with.
+    #[serde(flatten)]
+    pub head: Head,
     /// Always `modelled`.
     pub label: Label,
     /// The machine's name.

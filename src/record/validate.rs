@@ -3,8 +3,7 @@
 //! [`Validation`] lists every figure with its prediction or the reason why it has none,
 //! then statistics per group. `study` fills it, `report` renders it.
 
-use super::Tool;
-use crate::warning::Warning;
+use super::Head;
 use serde::{Deserialize, Serialize};
 
 /// The schema of records of `validate`.
@@ -13,16 +12,9 @@ pub const VALIDATE_SCHEMA: &str = "pageinit/validate/1";
 /// All predictions of one set of figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
-    /// Name and version of this form.
-    pub schema: String,
-    /// The program.
-    pub tool: Tool,
-    /// The command line.
-    pub argv: Vec<String>,
-    /// Whether all records were seen.
-    pub complete: bool,
-    /// What a reader must know.
-    pub warnings: Vec<Warning>,
+    /// What every document begins with.
+    #[serde(flatten)]
+    pub head: Head,
     /// Where the figures came from.
     pub figures: String,
     /// Fields of the file that are not known here.

@@ -24,7 +24,7 @@ pub fn text(record: &Record) -> String {
         out.push_str(&prefetch_lines(prefetch));
     }
     out.push_str(&scaled(&record.scaled));
-    if !record.complete {
+    if !record.head.complete {
         out.push_str("\nINCOMPLETE: the run was interrupted; fewer runs than asked for.\n");
     }
     out

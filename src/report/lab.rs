@@ -32,7 +32,7 @@ pub fn text(record: &LabRecord) -> String {
     if record.points.iter().all(|point| point.verified) {
         out.push_str("memory was compared with what it should hold after every run\n");
     }
-    if !record.complete {
+    if !record.head.complete {
         out.push_str("\nINCOMPLETE: the run was interrupted; fewer runs than asked for.\n");
     }
     out
@@ -40,7 +40,7 @@ pub fn text(record: &LabRecord) -> String {
 
 /// The experiment's name, from the schema.
 fn experiment(record: &LabRecord) -> &str {
-    let name = record.schema.strip_prefix("pageinit/lab-").unwrap_or_default();
+    let name = record.head.schema.strip_prefix("pageinit/lab-").unwrap_or_default();
     name.split('/').next().unwrap_or_default()
 }
 

@@ -12,6 +12,7 @@ pub mod init_times;
 pub mod lab;
 pub mod layout;
 pub mod machine;
+pub mod sheet;
 pub mod strategies;
 pub mod sweep;
 pub mod validate;

@@ -1,13 +1,16 @@
 //! Measuring this host for predictions: every strategy's phases, one thread and all.
 //!
 //! [`calibrate`] runs `compare` with one thread per node and with all CPUs of the
-//! smallest node, and keeps ns per page of each phase. [`phases`] turns a calibration
+//! smallest node, and keeps ns per page of each phase; [`stores`] measures what lies
+//! below. [`phases`] turns a calibration
 //! into costs for the model: with one thread nothing is shared, and what many threads
 //! lose against it is put down to memory bandwidth.
 
+mod stores;
+
 use super::StudyError;
 use super::compare::{HostContext, Options, compare};
-use crate::exec::Stop;
+use crate::exec::{ExecError, Stop};
 use crate::kernel::KernelModel;
 use crate::machine::Machine;
 use crate::model::constants as k;
@@ -16,7 +19,8 @@ use crate::model::run::CalibratedPhase;
 use crate::plan::PhaseName;
 use crate::progress::Progress;
 use crate::record::calibration::{CALIBRATION_SCHEMA, Calibration, Rate};
-use crate::record::{Label, Record, Tool};
+use crate::record::{Head, Label, Record};
+use crate::units::{Bytes, MIB};
 use crate::warning::Warning;
 
 /// The phases that are told apart.
@@ -47,25 +51,65 @@ pub fn calibrate(
     let with = |threads| Options { threads: Some(threads), ..options.clone() };
     let one = compare(machine, kernel, host, &with(1), progress, stop)?;
     let mut rates = rates(&one);
-    let mut warnings = one.warnings.clone();
-    let mut complete = one.complete;
+    let mut warnings = one.head.warnings.clone();
+    let mut complete = one.head.complete;
     if most_threads > 1 && complete {
         let all = compare(machine, kernel, host, &with(most_threads), progress, stop)?;
         rates.extend(self::rates(&all));
-        complete = all.complete;
+        complete = all.head.complete;
     }
+    let below = match complete {
+        true => stores::measure(&bench(host, options, progress, stop)?).map_err(ExecError::from)?,
+        false => stores::Rates::default(),
+    };
+    complete &= below.complete;
     warnings.extend(not_shown(nodes.len(), most_threads));
     Ok(Calibration {
-        schema: CALIBRATION_SCHEMA.into(),
-        tool: Tool::this(),
-        argv: options.argv.clone(),
-        complete,
-        warnings,
+        head: Head {
+            complete,
+            ..Head::new(CALIBRATION_SCHEMA, &options.argv).with_warnings(warnings)
+        },
         label: Label::Measured,
         host: one.host,
         kernel: kernel.version.to_string(),
         most_threads,
         rates,
+        stores: below.stores,
+        passes: below.passes,
+        first_touch: below.first_touch,
+    })
+}
+
+/// Seconds after which a node's series end early.
+const NODE_LIMIT_S: u64 = 10;
+
+/// A buffer of twice the last-level cache, at least 64 MiB, where that fits.
+fn bench<'b>(
+    host: &'b HostContext,
+    options: &Options,
+    progress: &'b dyn Progress,
+    stop: Stop<'b>,
+) -> Result<stores::Bench<'b>, StudyError> {
+    let cache = host.room.machine.caches.iter().map(|cache| cache.bytes).max().unwrap_or(0);
+    let room = host.room.budget.usable_bytes() / 4 / (2 * MIB) * (2 * MIB);
+    let wanted = (2 * cache).max(64 * MIB).next_multiple_of(2 * MIB);
+    if room == 0 {
+        return Err(StudyError::NoMemory {
+            what: "measuring stores".into(),
+            needed: Bytes(wanted),
+            free: Bytes(host.room.budget.usable_bytes()),
+            limit: "free memory".into(),
+        });
+    }
+    Ok(stores::Bench {
+        topo: &host.topo,
+        clock: &host.clock,
+        buffer_bytes: wanted.min(room),
+        runs: options.runs,
+        seed: options.seed,
+        limit_s: NODE_LIMIT_S,
+        progress,
+        stop,
     })
 }
 
@@ -118,11 +162,24 @@ fn rates(record: &Record) -> Vec<Rate> {
     out.into_iter().map(|(rate, _)| rate).collect()
 }
 
+/// More rates than all strategies and phases have, and more threads than a node has; the
+/// model computes its curves thread by thread.
+const MOST_RATES: usize = 1000;
+const MOST_THREADS: u32 = 4096;
+
 /// A calibration as costs for the model, and warnings where it does not fit.
 ///
 /// # Errors
-/// When a rate is not a positive number.
+/// When a rate is not a positive number, or there are more rates or threads than possible.
 pub fn phases(calibration: &Calibration) -> Result<Vec<CalibratedPhase>, StudyError> {
+    let threads = calibration.rates.iter().map(|r| r.threads).max().unwrap_or(0);
+    if threads > MOST_THREADS || calibration.rates.len() > MOST_RATES {
+        return Err(StudyError::Usage(format!(
+            "the calibration has {} rates and {threads} threads, and not more than {MOST_RATES} \
+             and {MOST_THREADS} are possible; measure it again",
+            calibration.rates.len()
+        )));
+    }
     let mut out = Vec::new();
     for one in calibration.rates.iter().filter(|r| r.threads == 1) {
         let usable = |ns: f64| ns.is_finite() && ns > 0.0;
@@ -171,6 +228,20 @@ fn shared_ns(alone_ns: f64, many_ns: f64, threads: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // A curve of four billion threads would not fit into memory.
+    #[test]
+    fn impossible_threads_and_endless_rates_are_refused() {
+        let text = include_str!("../../fuzz/seeds/calibration/two-threads");
+        let read = |text: &str| serde_json::from_str::<Calibration>(text).unwrap();
+        assert_eq!(phases(&read(text)).unwrap().len(), 2);
+        let huge = text.replace("\"threads\": 2", "\"threads\": 4294967295");
+        let error = phases(&read(&huge)).unwrap_err().to_string();
+        assert!(error.contains("3 rates and 4294967295 threads"), "{error}");
+        let mut many = read(text);
+        many.rates = vec![many.rates[0].clone(); MOST_RATES + 1];
+        assert!(phases(&many).unwrap_err().to_string().contains("1001 rates"));
+    }
 
     #[test]
     fn the_shared_part_makes_many_threads_take_their_time() {

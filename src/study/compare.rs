@@ -21,7 +21,7 @@ use crate::pfn::{Nid, PfnRange};
 use crate::plan::{Executor, Strategy, Work};
 use crate::progress::{Progress, Unit};
 use crate::record::{
-    COMPARE_SCHEMA, Execution, HostFacts, MachineFacts, MappingFacts, NodeFacts, Record, Tool,
+    COMPARE_SCHEMA, Execution, Head, HostFacts, MachineFacts, MappingFacts, NodeFacts, Record,
 };
 use crate::stats::{Rng, median};
 use crate::units::Bytes;
@@ -105,14 +105,14 @@ pub fn compare(
     set_threads(&mut executed, &nodes, options);
     check_nodes(&nodes, buffer.copies, |nid| node_available_bytes(Path::new("/"), nid))?;
     let mut record = new_record(machine, &whole, host, options);
-    record.warnings.extend(machine.warnings.iter().chain(&whole.warnings).cloned());
+    record.head.warnings.extend(machine.warnings.iter().chain(&whole.warnings).cloned());
     record.execution = execution(&buffer, &nodes, options);
-    record.warnings.extend(buffer.warnings);
-    record.warnings.extend(stand_ins(machine, &record.execution.mapping));
-    record.warnings.extend(served_nodes(machine, &nodes, &host.room.nodes));
+    record.head.warnings.extend(buffer.warnings);
+    record.head.warnings.extend(stand_ins(machine, &record.execution.mapping));
+    record.head.warnings.extend(served_nodes(machine, &nodes, &host.room.nodes));
     let candidates = candidates(&choices, &executed, &whole, options.free, options.chunk_pages);
     record.plans = figures::plan_facts(&candidates);
-    record.warnings.extend(idle_threads(&candidates, options));
+    record.head.warnings.extend(idle_threads(&candidates, options));
 
     let memory = Memory::map(nodes, buffer.copies)?;
     let mut study = Study { host, options, executed, candidates, memory, progress, stop };
@@ -122,7 +122,7 @@ pub fn compare(
         Err(other) => return Err(other),
     };
     let rounds = samples.iter().map(Vec::len).min().unwrap_or(0);
-    record.complete = !samples.is_empty() && rounds >= options.runs as usize;
+    record.head.complete = !samples.is_empty() && rounds >= options.runs as usize;
     study.draw(&mut record, &samples, &whole, machine)?;
     Ok(record)
 }
@@ -162,12 +162,12 @@ impl Study<'_> {
         record.execution.first_touch_ns = Some(touch.wall_ns);
         record.execution.placement = touch.placement;
         record.execution.huge_page_bytes = self.memory.huge_page_bytes();
-        record.warnings.extend(touch.warnings);
-        record.warnings.extend(no_huge_pages(&record.execution));
+        record.head.warnings.extend(touch.warnings);
+        record.head.warnings.extend(no_huge_pages(&record.execution));
         let (topo, clock) = (&self.host.topo, &self.host.clock);
         let advantage = zero_advantage(&mut self.memory, topo, clock, self.stop)?;
         record.execution.zero_advantage = Some(advantage);
-        record.warnings.extend(zeroes_faster(advantage));
+        record.head.warnings.extend(zeroes_faster(advantage));
         self.rounds()
     }
 
@@ -262,7 +262,7 @@ fn note_cpus(record: &mut Record, samples: &[Vec<RunTimes>]) {
         let elsewhere = w.ran_on.into_iter().flatten().find(|cpu| *cpu != w.cpu)?;
         Some(format!("a worker of node {} pinned to CPU {} ran on CPU {elsewhere}", w.nid, w.cpu))
     });
-    record.warnings.extend(moved.map(|message| {
+    record.head.warnings.extend(moved.map(|message| {
         let remedy = "keep CPUs online and affinities as they are while measuring";
         Warning::new("worker-moved", message, remedy)
     }));
@@ -366,11 +366,7 @@ fn mapping_facts(mapping: &Mapping) -> MappingFacts {
 fn new_record(machine: &Machine, whole: &Layout, host: &HostContext, options: &Options) -> Record {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     Record {
-        schema: COMPARE_SCHEMA.into(),
-        tool: Tool::this(),
-        argv: options.argv.clone(),
-        complete: false,
-        warnings: Vec::new(),
+        head: Head::unfinished(COMPARE_SCHEMA, &options.argv),
         started_unix_s: since_1970.map_or(0, |d| d.as_secs()),
         seed: options.seed,
         baseline: Strategy::Prezero.name().into(),

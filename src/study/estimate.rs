@@ -21,7 +21,7 @@ use crate::record::estimate::{
     AnchorFacts, ESTIMATE_SCHEMA, Estimate, NodeEstimate, PhaseFacts, ProcessorFacts, Saving,
     TimelineSpan,
 };
-use crate::record::{Label, MachineFacts, NodeFacts, Tool};
+use crate::record::{Head, Label, MachineFacts, NodeFacts};
 use crate::warning::Warning;
 use rayon::prelude::*;
 
@@ -188,11 +188,8 @@ pub fn estimate(
     let threads = plan.phases.iter().flat_map(|p| &p.work).map(|w| w.threads()).max().unwrap_or(1);
     let range = case.range(&run, threads);
     Ok(Estimate {
-        schema: ESTIMATE_SCHEMA.into(),
-        tool: Tool::this(),
-        argv: question.argv.clone(),
-        complete: true,
-        warnings: warnings(machine, &case, threads),
+        head: Head::new(ESTIMATE_SCHEMA, &question.argv)
+            .with_warnings(warnings(machine, &case, threads)),
         label: Label::Modelled,
         machine: machine_facts(machine, &case.layout),
         kernel: serde_json::to_value(kernel).unwrap_or_default(),

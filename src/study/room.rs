@@ -90,7 +90,7 @@ mod tests {
         let machine = input::load("@vm-2c", None).unwrap();
         let kernel = KernelModel::new(KernelVersion::new(6, 12), machine.arch);
         let budget = MemoryBudget::read(Path::new("/")).unwrap();
-        let found = HostRoom::of_host(host.clone(), budget.clone()).unwrap();
+        let found = HostRoom::of_host(host.clone(), budget).unwrap();
         assert!(!found.nodes.is_empty());
         let room = HostRoom { nodes: nodes(&host, &[]), budget, machine: host };
         let options = Options { buffer_bytes: Some(8 << 20), free: true, ..Options::default() };

@@ -14,7 +14,7 @@ use crate::model::range::extrapolation;
 use crate::plan::{Executor, Strategy};
 use crate::progress::{Progress, Unit};
 use crate::record::sweep::{BestChunk, Knee, SWEEP_SCHEMA, SetupZero, Sweep, SweepPoint};
-use crate::record::{Label, Tool};
+use crate::record::{Head, Label};
 use crate::warning::Warning;
 use rayon::prelude::*;
 
@@ -104,11 +104,8 @@ pub fn sweep(
         .collect();
     progress.end();
     Ok(Sweep {
-        schema: SWEEP_SCHEMA.into(),
-        tool: Tool::this(),
-        argv: question.argv.clone(),
-        complete: true,
-        warnings: warnings(machine, axes, &cases),
+        head: Head::new(SWEEP_SCHEMA, &question.argv)
+            .with_warnings(warnings(machine, axes, &cases)),
         label: Label::Modelled,
         machine: machine.name.clone(),
         title: machine.title.clone(),

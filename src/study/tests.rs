@@ -51,7 +51,7 @@ fn wrong_data_ends_the_study_and_names_strategy_run_and_page() {
 #[test]
 fn overhead_and_placement_are_computed() {
     let record = run(&["prezero", "deferred"], &[], false).unwrap();
-    assert!(record.complete);
+    assert!(record.head.complete);
     let share = record.execution.overhead_share.unwrap();
     assert!((0.0..1.0).contains(&share), "{share}");
     assert_eq!(record.execution.placement.len(), 1);
@@ -60,6 +60,6 @@ fn overhead_and_placement_are_computed() {
 #[test]
 fn a_study_that_is_stopped_leaves_an_incomplete_record() {
     let record = run(&["prezero"], &[], true).unwrap();
-    assert!(!record.complete && record.points.is_empty());
+    assert!(!record.head.complete && record.points.is_empty());
     assert_eq!(record.execution.overhead_share, None);
 }

@@ -15,7 +15,7 @@ pub use entries::usual_strategy;
 use super::StudyError;
 use super::published::{Figures, Published};
 use crate::model::constants::{self, Group, Mark};
-use crate::record::Tool;
+use crate::record::Head;
 use crate::record::validate::{
     ConstantFacts, GroupStats, RangeStats, VALIDATE_SCHEMA, Validated, Validation,
 };
@@ -113,11 +113,7 @@ fn empty(name: &str, figures: &Figures, argv: Vec<String>) -> Validation {
         warnings.push(Warning::new("unknown-fields", text, "they are ignored"));
     }
     Validation {
-        schema: VALIDATE_SCHEMA.into(),
-        tool: Tool::this(),
-        argv,
-        complete: true,
-        warnings,
+        head: Head::new(VALIDATE_SCHEMA, &argv).with_warnings(warnings),
         figures: name.into(),
         unknown_fields: figures.unknown_fields,
         fitted_thread_constants: constants::fitted(Group::Threads) as u64,

@@ -11,7 +11,7 @@ const MIB: u64 = 1 << 20;
 const LOW_BYTES: u64 = 3 << 30;
 
 pub(crate) fn warned(record: &Record, code: &str) -> bool {
-    record.warnings.iter().any(|w| w.code == code)
+    record.head.warnings.iter().any(|w| w.code == code)
 }
 
 /// `machine --json` shows nodes, CPUs, distances and memory as the emulator was told.
@@ -60,7 +60,7 @@ fn check_memory(guest: &Topology, ranges: &[Value]) {
 
 /// A whole comparison: everything bound, read back, pinned, run and verified.
 pub(crate) fn check_compare(guest: &Topology, record: &Record) {
-    assert!(record.complete);
+    assert!(record.head.complete);
     placed(record);
     ran_where_pinned(record);
     let with_memory: Vec<u32> =
@@ -105,7 +105,7 @@ pub(crate) fn ran_where_pinned(record: &Record) {
     }
     let boot_cpu = execution.mapping.first().and_then(|m| m.cpus.first()).copied();
     assert_eq!(execution.boot_cpu_ran_on, boot_cpu.into_iter().collect::<Vec<_>>());
-    assert!(!warned(record, "worker-moved"), "{:?}", record.warnings);
+    assert!(!warned(record, "worker-moved"), "{:?}", record.head.warnings);
 }
 
 /// What the kernel said while a comparison ran: bound memory lay on its node alone, and

@@ -98,7 +98,7 @@ fn four_nodes_one_tiny_one_without_cpus() {
     let served = record.execution.mapping.iter().find(|m| m.nid == 3).expect("node 3");
     // One worker, as the kernel has, on the last CPU of the nearest node.
     assert_eq!((served.cpus.as_slice(), served.ran_on.as_slice()), (&[3][..], &[3][..]));
-    let said = record.warnings.iter().find(|w| w.code == "node-served-by-another");
+    let said = record.head.warnings.iter().find(|w| w.code == "node-served-by-another");
     let said = said.expect("a warning").message.as_str();
     assert_eq!(said, "node 3 has no CPU: one worker on CPU 3 of node 1 serves it (distance 15)");
     check_samples(&guest, &steps["sampled"]);
@@ -165,7 +165,7 @@ fn limits_of_this_process_are_kept() {
     assert_eq!(cpus("affinity"), [vec![1], vec![2, 4]]);
     assert_eq!(cpus("one-node"), [vec![3], vec![3]]);
     let served = steps["one-node"].record();
-    let said = served.warnings.iter().find(|w| w.code == "node-served-by-another");
+    let said = served.head.warnings.iter().find(|w| w.code == "node-served-by-another");
     assert!(said.is_some_and(|w| w.message.starts_with("node 0 has no CPU that may be used")));
     assert_eq!(cpus("cpuset"), [vec![0], vec![3, 4]]);
     steps["mems"].expect_error(6, &["may not use the memory of NUMA node 1", "cpuset.mems"]);

@@ -85,7 +85,7 @@ fn switch_on(options: &Options, record: &mut LabRecord) -> (Option<SettingGuard>
         }
     };
     let text = format!("huge pages are not switched on for everybody: {refused}");
-    record.warnings.push(Warning::new(
+    record.head.warnings.push(Warning::new(
         "no-huge-pages-on",
         text,
         format!("write always to {} to measure that row", thp::ENABLED),
@@ -95,7 +95,7 @@ fn switch_on(options: &Options, record: &mut LabRecord) -> (Option<SettingGuard>
 
 fn put_back(guard: Option<SettingGuard>, record: &mut LabRecord) {
     for path in guard.map(SettingGuard::restore).unwrap_or_default() {
-        record.warnings.push(not_restored(&path));
+        record.head.warnings.push(not_restored(&path));
     }
 }
 

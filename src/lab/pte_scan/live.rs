@@ -34,7 +34,7 @@ pub(super) fn part(
 ) -> Result<bool, LabError> {
     let sizes = thp::sizes(Path::new("/"));
     if let Some(why) = refusal(&sizes, allowed) {
-        record.warnings.push(Warning::new(
+        record.head.warnings.push(Warning::new(
             "no-live-part",
             format!("the live part is left out: {why}"),
             "it needs Linux 6.8 or later with transparent huge pages, and root, to write \
@@ -47,7 +47,7 @@ pub(super) fn part(
     let guard = SettingGuard::save(&live.paths()).map_err(not_possible)?;
     let measured = live.measure(&guard, record);
     for path in guard.restore() {
-        record.warnings.push(not_restored(&path));
+        record.head.warnings.push(not_restored(&path));
     }
     measured
 }

@@ -2,16 +2,12 @@
 
 use super::*;
 use crate::record::lab::{CacheFacts, Derived, Factor, Factors, Finding, factors};
-use crate::record::{HostFacts, Tool};
+use crate::record::{Head, HostFacts};
 use crate::stats::Summary;
 
 pub(super) fn record(experiment: &str) -> LabRecord {
     LabRecord {
-        schema: format!("pageinit/lab-{experiment}/1"),
-        tool: Tool::this(),
-        argv: vec![],
-        complete: true,
-        warnings: vec![],
+        head: Head::new(format!("pageinit/lab-{experiment}/1"), &[]),
         started_unix_s: 0,
         seed: 5,
         runs: 3,
@@ -37,7 +33,7 @@ fn nothing_measured_is_said() {
 #[test]
 fn an_incomplete_record_says_so_and_findings_have_intervals() {
     let mut record = record("prefetch");
-    record.complete = false;
+    record.head.complete = false;
     let of = |name: &str, bytes: u64, then: &str| {
         factors([
             ("prepare", "rep-stosb".into()),
