@@ -169,7 +169,7 @@ fn no_mangled_input_fails_badly() {
     let runs = std::env::var("PAGEINIT_MANGLED_RUNS").ok().and_then(|n| n.parse().ok());
     let samples = samples();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    for _ in 0..runs.unwrap_or(20_000) {
+    for _ in 0..runs.unwrap_or(10_000) {
         let mut bytes = samples[random.below(samples.len())].clone();
         let other = samples[random.below(samples.len())].clone();
         mangle(&mut bytes, &other, &mut random);

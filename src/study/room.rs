@@ -69,7 +69,8 @@ mod tests {
     use crate::study::compare::plans;
 
     const TWO: &str = "arch = \"x86_64\"\nsmt = 2\n[[node]]\nid = 0\nmemory = \"1GiB\"\n\
-                       cpus = \"0-1,4-5\"\n[[node]]\nid = 2\nmemory = \"1GiB\"\ncpus = \"2-3,6-7\"\n";
+                       cpus = \"0-1,4-5\"\n[[node]]\nid = 2\nmemory = \"1GiB\"\n\
+                       cpus = \"2-3,6-7\"\n";
 
     // core    a  b  c  d
     // CPUs    0  1  2  3      all but 6 are allowed
