@@ -8,7 +8,7 @@ use crate::host::clock::Clock;
 use crate::host::signal;
 use crate::host::topology::HostTopology;
 use crate::lab::{Lab, LabError, Limits, clear_huge, mremap, prefetch, pte_scan};
-use crate::machine::{Machine, input};
+use crate::machine::{Machine, doctor, input};
 use crate::progress::Progress;
 use crate::record::lab::{CacheFacts, LabRecord};
 use crate::report;
@@ -199,6 +199,7 @@ fn with_lab(
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let clock_seed = since_1970.map_or(1, |d| u64::from(d.subsec_nanos()));
     let bar = Bar::default();
+    let doubts = doctor::warnings(host.clock.facts());
     let limits = Limits::default();
     let made = experiment(&Lab {
         topo: &host.topo,
@@ -217,7 +218,7 @@ fn with_lab(
     // Whatever ended early has left its bar on the terminal.
     bar.end();
     let mut record = made?;
-    record.head.warnings.extend(limits.warning());
+    record.head.warnings.extend(doubts.into_iter().chain(limits.warning()));
     show(&record, common.json)
 }
 
