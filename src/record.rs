@@ -8,6 +8,7 @@
 
 pub mod any;
 pub mod calibration;
+pub mod diff;
 pub mod estimate;
 mod head;
 pub mod lab;

@@ -20,6 +20,8 @@ pub(super) const FAILED: u8 = 1;
 pub(super) const USAGE: u8 = 2;
 /// The result is not to be trusted, and `--strict` asked to say so.
 pub(super) const UNTRUSTWORTHY: u8 = 3;
+/// `diff`: the second record is slower.
+pub(super) const SLOWER: u8 = 4;
 /// A run left other bytes than it should.
 pub(super) const WRONG_DATA: u8 = 5;
 /// Not enough memory, threads or CPUs.

@@ -6,11 +6,13 @@
 //! multiplies rates up to whole machines and labels that. Predictions: [`estimate`] one
 //! machine, [`sweep`] many combinations, [`validate`] the [`published`] figures, each of
 //! which [`subject`] turns into a machine; [`calibrate`] measures this host for them.
+//! [`diff`] holds two records against each other.
 //! Uses `exec` and `model` to run and `kernel` and `plan` to know what; shows nothing.
 
 pub mod calibrate;
 pub mod candidates;
 pub mod compare;
+pub mod diff;
 pub mod estimate;
 pub mod figures;
 pub mod published;
