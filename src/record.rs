@@ -12,6 +12,7 @@ pub mod diff;
 pub mod estimate;
 mod head;
 pub mod lab;
+pub mod memory;
 pub mod sweep;
 pub mod validate;
 
@@ -56,6 +57,9 @@ pub struct Record {
     pub kernel: Value,
     /// How the memmap was executed.
     pub execution: Execution,
+    /// What lies where; null in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<memory::MemoryFacts>,
     /// What was executed, strategy by strategy.
     pub plans: Vec<PlanFacts>,
     /// The figures.

@@ -72,7 +72,10 @@ fn every_record_of_the_fixtures_loads() {
 fn views_are_as_they_were() {
     for source in sources() {
         let stem = source.name.trim_end_matches(".json").to_owned();
-        for view in View::ALL.into_iter().filter(|view| view.suits(&source.record)) {
+        // Pictures, pages and traces have fixed texts in report_pictures.rs.
+        let drawn = [View::Svg, View::Html, View::Trace];
+        let suits = |view: &View| view.suits(&source.record) && !drawn.contains(view);
+        for view in View::ALL.into_iter().filter(suits) {
             let text = shown(view, std::slice::from_ref(&source));
             check(&format!("{stem}.{}", extension(view)), &text);
         }

@@ -49,6 +49,10 @@ pub struct SweepPoint {
     pub boot_cpu_ns: u64,
     /// The nodes' phases, the slowest node's time.
     pub nodes_ns: u64,
+    /// Struct pages that the nodes' threads initialise, each once, in bytes; null in
+    /// records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_bytes: Option<u64>,
     /// Lowest and highest likely total.
     pub range_ns: [u64; 2],
     /// What most of the time goes to.

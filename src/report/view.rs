@@ -3,8 +3,9 @@
 //! To add a view: a variant with its name and sentence, a line in [`View::suits`] and an
 //! arm in [`render`]. The command line lists what is here.
 
+use super::pictures::{self, Kind, PictureError};
 use super::source::Source;
-use super::{blame, chain, csv, markdown, table};
+use super::{blame, chain, csv, html, markdown, table, trace};
 use crate::record::any::AnyRecord;
 
 /// One form.
@@ -20,6 +21,12 @@ pub enum View {
     Csv,
     /// Markdown tables.
     Markdown,
+    /// A picture.
+    Svg,
+    /// A page with pictures and tables.
+    Html,
+    /// Trace events of timelines.
+    Trace,
 }
 
 /// What to show of the records; empty lists mean everything.
@@ -29,6 +36,8 @@ pub struct Choice<'c> {
     pub tables: &'c [String],
     /// Strategies, for views of boots.
     pub strategies: &'c [String],
+    /// The kind of picture; `None` for the first that there is.
+    pub picture: Option<Kind>,
 }
 
 /// Why records cannot be shown so.
@@ -64,12 +73,26 @@ pub enum ViewError {
         /// The names.
         known: String,
     },
+    /// No record has such a picture.
+    #[error(transparent)]
+    NoPicture(#[from] PictureError),
+    /// No record has a timeline.
+    #[error(transparent)]
+    NoTrace(#[from] trace::NoTrace),
 }
 
 impl View {
     /// All views.
-    pub const ALL: [Self; 5] =
-        [Self::Table, Self::Blame, Self::CriticalChain, Self::Csv, Self::Markdown];
+    pub const ALL: [Self; 8] = [
+        Self::Table,
+        Self::Blame,
+        Self::CriticalChain,
+        Self::Csv,
+        Self::Markdown,
+        Self::Svg,
+        Self::Html,
+        Self::Trace,
+    ];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -79,6 +102,9 @@ impl View {
             Self::CriticalChain => "critical-chain",
             Self::Csv => "csv",
             Self::Markdown => "markdown",
+            Self::Svg => "svg",
+            Self::Html => "html",
+            Self::Trace => "trace",
         }
     }
 
@@ -92,14 +118,18 @@ impl View {
             }
             Self::Csv => "Every number, one table for programs",
             Self::Markdown => "Every table but single runs, for mails and wikis",
+            Self::Svg => "A picture: timelines, curves over threads, or physical memory",
+            Self::Html => "One page with pictures and tables, for a browser, without network",
+            Self::Trace => "Timelines for Perfetto and chrome://tracing",
         }
     }
 
     /// Whether it makes sense for a record.
     pub const fn suits(self, record: &AnyRecord) -> bool {
         match self {
-            Self::Table | Self::Csv | Self::Markdown => true,
-            Self::Blame | Self::CriticalChain => has_boots(record),
+            Self::Table | Self::Csv | Self::Markdown | Self::Html => true,
+            Self::Svg => !matches!(record, AnyRecord::Lab(_)),
+            Self::Blame | Self::CriticalChain | Self::Trace => has_boots(record),
         }
     }
 }
@@ -123,6 +153,9 @@ pub fn render(view: View, sources: &[Source], choice: Choice<'_>) -> Result<Stri
         View::CriticalChain => chain::text(sources, choice.strategies),
         View::Csv => csv::text(sources, choice.tables),
         View::Markdown => markdown::text(sources, choice.tables),
+        View::Svg => Ok(pictures::file(sources, choice.picture, choice.strategies)?),
+        View::Html => Ok(html::page(sources, choice.strategies)),
+        View::Trace => Ok(trace::text(sources, choice.strategies)?),
     }
 }
 
@@ -134,7 +167,10 @@ fn check(view: View, source: &Source) -> Result<(), ViewError> {
     Err(ViewError::Unsuited {
         name: source.name.clone(),
         kind: source.record.kind(),
-        why: "has no phases of one boot",
+        why: match view {
+            View::Svg => "has nothing that is drawn",
+            _ => "has no phases of one boot",
+        },
         view: view.name(),
         views: views.map(View::name).collect::<Vec<_>>().join(", "),
     })

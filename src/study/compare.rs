@@ -375,6 +375,7 @@ fn new_record(machine: &Machine, whole: &Layout, host: &HostContext, options: &O
         machine: machine_facts(machine, whole),
         kernel: serde_json::to_value(&whole.kernel).unwrap_or_default(),
         execution: Execution::default(),
+        memory: Some(super::memory::facts(whole)),
         plans: Vec::new(),
         points: Vec::new(),
         ratios: Vec::new(),

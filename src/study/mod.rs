@@ -15,6 +15,7 @@ pub mod compare;
 pub mod diff;
 pub mod estimate;
 pub mod figures;
+mod memory;
 pub mod published;
 pub mod room;
 pub mod scale;

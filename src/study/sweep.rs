@@ -169,6 +169,7 @@ fn predict(
         total_ns: whole(run.total_ns()),
         boot_cpu_ns: whole(run.share_ns(Executor::BootCpu)),
         nodes_ns: whole(run.share_ns(Executor::NodeThreads)),
+        node_bytes: Some(super::estimate::node_bytes(&run)),
         range_ns: [whole(range.low_ns), whole(range.high_ns)],
         bound_by: super::estimate::bound_by(run.bound(&case.hardware)),
     }
