@@ -9,6 +9,7 @@
 pub mod any;
 pub mod calibration;
 pub mod estimate;
+pub mod file;
 mod head;
 pub mod lab;
 pub mod sweep;

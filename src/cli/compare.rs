@@ -5,6 +5,7 @@ use super::exit::{self, Failure};
 use super::inputs::{self, MachineArgs};
 use super::kernel_args::{Chosen, KernelArgs};
 use super::output;
+use super::saving::{SaveArgs, save_and_show};
 use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
 use crate::host::signal;
@@ -85,11 +86,14 @@ pub(super) struct Args {
     /// Write the record as one JSON document
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    save: SaveArgs,
 }
 
 /// Compares the strategies.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     signal::catch_interrupt();
+    let target = args.save.target()?;
     let machine = args.machine.load()?;
     let Chosen { kernel, line, mut warnings } = args.kernel.choose(&machine)?;
     let mut options = options(args, &machine)?;
@@ -113,13 +117,16 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bar.end();
     let mut record = compared?;
     record.head.warnings.append(&mut warnings);
-    if args.json {
-        output::json(&record)?;
-    } else {
-        output::warn(&record.head.warnings);
-        output::data(&report::compare::text(&record))?;
-    }
+    save_and_show(target, &record, || show(args, &record))?;
     Ok(verdict(&record, args.strict))
+}
+
+fn show(args: &Args, record: &Record) -> Result<(), Failure> {
+    if args.json {
+        return output::json(record);
+    }
+    output::warn(&record.head.warnings);
+    output::data(&report::compare::text(record))
 }
 
 fn verdict(record: &Record, strict: bool) -> ExitCode {

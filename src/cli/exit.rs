@@ -9,6 +9,7 @@ use crate::host::store::StoreError;
 use crate::kernel::layout::LayoutError;
 use crate::lab::LabError;
 use crate::machine::MachineError;
+use crate::record::file::FileError;
 use crate::study::StudyError;
 use crate::study::published::FiguresError;
 use std::io;
@@ -89,6 +90,12 @@ impl From<LayoutError> for Failure {
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         Self::new(host_code(&error), error.to_string())
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Self::new(if error.is_usage() { USAGE } else { FAILED }, error.to_string())
     }
 }
 

@@ -3,6 +3,7 @@
 use super::bar::Bar;
 use super::exit::{self, Failure};
 use super::output;
+use super::saving::{SaveArgs, save_and_show};
 use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
 use crate::host::signal;
@@ -82,6 +83,8 @@ struct Common {
     /// Write the record as one JSON document
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    save: SaveArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -191,6 +194,7 @@ fn with_lab(
     experiment: impl FnOnce(&Lab<'_>) -> Result<LabRecord, LabError>,
 ) -> Result<ExitCode, Failure> {
     signal::catch_interrupt();
+    let target = common.save.target()?;
     let machine = input::load("host", None)?;
     let caches = caches(&machine);
     let budget = MemoryBudget::read(Path::new("/"))?;
@@ -214,17 +218,17 @@ fn with_lab(
     });
     // Whatever ended early has left its bar on the terminal.
     bar.end();
-    show(&made?, common.json)
+    let record = made?;
+    save_and_show(target, &record, || show(&record, common.json))?;
+    Ok(ExitCode::from(if record.head.complete { 0 } else { exit::INTERRUPTED }))
 }
 
-fn show(record: &LabRecord, json: bool) -> Result<ExitCode, Failure> {
+fn show(record: &LabRecord, json: bool) -> Result<(), Failure> {
     if json {
-        output::json(record)?;
-    } else {
-        output::warn(&record.head.warnings);
-        output::data(&report::lab::text(record))?;
+        return output::json(record);
     }
-    Ok(ExitCode::from(if record.head.complete { 0 } else { exit::INTERRUPTED }))
+    output::warn(&record.head.warnings);
+    output::data(&report::lab::text(record))
 }
 
 /// One entry per level, the first of each, smallest first.

@@ -16,10 +16,12 @@ mod lab;
 mod layout;
 mod machine;
 mod output;
+mod saving;
 mod strategies;
 mod sweep;
 mod validate;
 
+use crate::host::signal;
 use clap::{Parser, Subcommand};
 use exit::Failure;
 use std::process::ExitCode;
@@ -73,6 +75,7 @@ enum Verb {
 
 /// Parses the arguments, does what they say, and returns the exit status.
 pub fn run() -> ExitCode {
+    signal::report_large_files();
     let cli = Cli::parse();
     let done = match cli.verb {
         Verb::Machine(args) => machine::run(&args),

@@ -5,9 +5,11 @@ use super::estimate::{VirtArg, strategy};
 use super::exit::Failure;
 use super::inputs::{self, MachineArgs};
 use super::output;
+use super::saving::{SaveArgs, save_and_show};
 use crate::kernel::KernelModel;
 use crate::machine::Machine;
 use crate::model::Anchor;
+use crate::record::sweep::Sweep;
 use crate::report;
 use crate::study::StudyError;
 use crate::study::estimate::Question;
@@ -66,10 +68,13 @@ pub(super) struct Args {
     /// Write the points as comma-separated values
     #[arg(long)]
     csv: bool,
+    #[command(flatten)]
+    save: SaveArgs,
 }
 
 /// Predicts all combinations.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let target = args.save.target()?;
     let machine = args.machine.load()?;
     let anchors = args.anchor.iter().map(|text| text.parse::<Anchor>());
     let question = Question {
@@ -80,16 +85,19 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         ..Question::default()
     };
     let record = sweep(&machine, &axes(args, &machine)?, &question, &Bar::default())?;
+    save_and_show(target, &record, || show(args, &record))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(args: &Args, record: &Sweep) -> Result<(), Failure> {
     if args.json {
-        output::json(&record)?;
-        return Ok(ExitCode::SUCCESS);
+        return output::json(record);
     }
     output::warn(&record.head.warnings);
     match args.csv {
-        true => output::data(&report::sweep::csv(&record))?,
-        false => output::data(&report::sweep::text(&record))?,
+        true => output::data(&report::sweep::csv(record)),
+        false => output::data(&report::sweep::text(record)),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn axes(args: &Args, machine: &Machine) -> Result<Axes, Failure> {
