@@ -11,6 +11,7 @@ pub mod calibration;
 pub mod estimate;
 pub mod file;
 mod head;
+pub mod keeper;
 pub mod lab;
 pub mod sweep;
 pub mod validate;

@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     found.head.warnings.extend(warnings);
     output::warn(&found.head.warnings);
     match target {
-        Some(_) => saving::save(target, &found)?,
+        Some(mut file) => file.save_json(&found)?,
         None => output::json(&found)?,
     }
     Ok(if found.head.complete { ExitCode::SUCCESS } else { ExitCode::from(exit::INTERRUPTED) })

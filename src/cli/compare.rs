@@ -16,7 +16,7 @@ use crate::machine::{Machine, input};
 use crate::progress::Progress;
 use crate::record::Record;
 use crate::report;
-use crate::study::compare::{HostContext, Options, compare, plans};
+use crate::study::compare::{HostContext, Options, compare_and_keep, plans};
 use crate::units::Bytes;
 use crate::warning::Warning;
 use clap::value_parser;
@@ -93,7 +93,7 @@ pub(super) struct Args {
 /// Compares the strategies.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     signal::catch_interrupt();
-    let target = args.save.target()?;
+    let mut keeper = args.save.keeper()?;
     let machine = args.machine.load()?;
     let Chosen { kernel, line, mut warnings } = args.kernel.choose(&machine)?;
     let mut options = options(args, &machine)?;
@@ -112,12 +112,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return show_plan(&machine, &kernel, &host, &options, &warnings);
     }
     let bar = Bar::default();
-    let compared = compare(&machine, &kernel, &host, &options, &bar, &signal::interrupted);
+    let stop = signal::interrupted;
+    let compared =
+        compare_and_keep(&machine, &kernel, &host, &options, &bar, &stop, keeper.as_mut());
     // Whatever ended early has left its bar on the terminal.
     bar.end();
     let mut record = compared?;
     record.head.warnings.append(&mut warnings);
-    save_and_show(target, &record, || show(args, &record))?;
+    save_and_show(keeper, &record, || show(args, &record))?;
     Ok(verdict(&record, args.strict))
 }
 

@@ -105,14 +105,14 @@ impl VirtArg {
 
 /// Predicts.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let target = args.save.target()?;
+    let keeper = args.save.keeper()?;
     let machine = args.machine.load()?;
     let (kernel, warnings) = inputs::kernel_model(&machine, args.kernel.as_deref())?;
     let (question, doubts) = question(args, &machine)?;
     let mut record = estimate(&machine, &kernel, &question)?;
     let doubtful = !doubts.is_empty() && args.strict;
     record.head.warnings.extend(warnings.into_iter().chain(doubts));
-    save_and_show(target, &record, || show(args, &kernel, &record))?;
+    save_and_show(keeper, &record, || show(args, &kernel, &record))?;
     Ok(if doubtful { ExitCode::from(exit::UNTRUSTWORTHY) } else { ExitCode::SUCCESS })
 }
 

@@ -95,7 +95,7 @@ impl From<HostError> for Failure {
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
-        Self::new(if error.is_usage() { USAGE } else { FAILED }, error.to_string())
+        Self::new(file_code(&error), error.to_string())
     }
 }
 
@@ -116,6 +116,7 @@ impl From<StudyError> for Failure {
             StudyError::Exec(error) => exec_code(error),
             StudyError::Layout(_) => FAILED,
             StudyError::Machine(error) => machine_code(error),
+            StudyError::File(error) => file_code(error),
         };
         Self::new(code, error.to_string())
     }
@@ -132,9 +133,14 @@ impl From<LabError> for Failure {
             LabError::WrongData { .. } => WRONG_DATA,
             LabError::Host(error) => host_code(error),
             LabError::Budget(_) => FAILED,
+            LabError::File(error) => file_code(error),
         };
         Self::new(code, error.to_string())
     }
+}
+
+const fn file_code(error: &FileError) -> u8 {
+    if error.is_usage() { USAGE } else { FAILED }
 }
 
 fn machine_code(error: &MachineError) -> u8 {

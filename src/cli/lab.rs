@@ -18,6 +18,7 @@ use crate::units::Bytes;
 use clap::{Subcommand, value_parser};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const EXAMPLES: &str = "\
@@ -194,7 +195,7 @@ fn with_lab(
     experiment: impl FnOnce(&Lab<'_>) -> Result<LabRecord, LabError>,
 ) -> Result<ExitCode, Failure> {
     signal::catch_interrupt();
-    let target = common.save.target()?;
+    let keeper = common.save.keeper()?;
     let machine = input::load("host", None)?;
     let caches = caches(&machine);
     let budget = MemoryBudget::read(Path::new("/"))?;
@@ -203,6 +204,7 @@ fn with_lab(
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let clock_seed = since_1970.map_or(1, |d| u64::from(d.subsec_nanos()));
     let bar = Bar::default();
+    let keep = keeper.map(Mutex::new);
     let made = experiment(&Lab {
         topo: &host.topo,
         clock: &host.clock,
@@ -215,11 +217,13 @@ fn with_lab(
         seed: common.seed.unwrap_or(clock_seed),
         progress: &bar,
         stop: &signal::interrupted,
+        keep: keep.as_ref(),
     });
     // Whatever ended early has left its bar on the terminal.
     bar.end();
     let record = made?;
-    save_and_show(target, &record, || show(&record, common.json))?;
+    let keeper = keep.map(|keep| keep.into_inner().unwrap_or_else(PoisonError::into_inner));
+    save_and_show(keeper, &record, || show(&record, common.json))?;
     Ok(ExitCode::from(if record.head.complete { 0 } else { exit::INTERRUPTED }))
 }
 

@@ -1,12 +1,12 @@
 //! Saving records in files: `-o FILE` and `--force`.
 //!
-//! [`SaveArgs`] are the arguments; [`save`] and [`save_and_show`] write a document by
-//! [`crate::record::file`], whole or not at all.
+//! [`SaveArgs`] are the arguments; [`save_and_show`] writes a finished document by
+//! [`crate::record::file`], whole or not at all; studies save unfinished ones themselves.
 
 use super::exit::Failure;
 use crate::record::file::Target;
+use crate::record::keeper::{Keeper, USUAL_INTERVAL};
 use serde::Serialize;
-use std::io;
 use std::path::PathBuf;
 
 /// Arguments of every verb that makes a record.
@@ -21,9 +21,10 @@ pub(super) struct SaveArgs {
 }
 
 impl SaveArgs {
-    /// The file, checked before any work is done for it.
-    pub(super) fn target(&self) -> Result<Option<Target>, Failure> {
-        target(self.output.as_ref(), self.force)
+    /// What saves to the file, which is checked before any work is done for it.
+    pub(super) fn keeper(&self) -> Result<Option<Keeper>, Failure> {
+        let target = target(self.output.as_ref(), self.force)?;
+        Ok(target.map(|target| Keeper::new(target, USUAL_INTERVAL)))
     }
 }
 
@@ -35,19 +36,12 @@ pub(super) fn target(output: Option<&PathBuf>, force: bool) -> Result<Option<Tar
 /// Saves a document where a file was named, and shows it. A reader that closes stdout
 /// early does not cost the file, and a full disk does not cost what stdout shows.
 pub(super) fn save_and_show(
-    target: Option<Target>,
+    keeper: Option<Keeper>,
     document: &impl Serialize,
     show: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let saved = save(target, document);
+    let saved = keeper.map(|mut keeper| keeper.save(document)).transpose();
     let shown = show();
-    saved.and(shown)
-}
-
-/// Saves a document where a file was named.
-pub(super) fn save(target: Option<Target>, document: &impl Serialize) -> Result<(), Failure> {
-    let Some(mut target) = target else { return Ok(()) };
-    let mut text = serde_json::to_string_pretty(document).map_err(io::Error::from)?;
-    text.push('\n');
-    Ok(target.save(&text)?)
+    saved?;
+    shown
 }

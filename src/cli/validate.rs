@@ -34,13 +34,13 @@ pub(super) struct Args {
 
 /// Predicts and compares.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let target = args.save.target()?;
+    let keeper = args.save.keeper()?;
     let (name, figures) = match &args.figures {
         Some(path) => (path.display().to_string(), read(path)?),
         None => ("the built-in figures".into(), published::builtin()),
     };
     let record = validate(&name, &figures, output::argv())?;
-    save_and_show(target, &record, || {
+    save_and_show(keeper, &record, || {
         if args.json {
             return output::json(&record);
         }

@@ -5,6 +5,7 @@
 //! leaves half a record. [`FileError`] says what to do. Used by every verb that writes a
 //! file; knows nothing of what is in it.
 
+use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -144,6 +145,17 @@ impl Target {
         self.put(&temporary)?;
         self.kind = Kind::Replaced;
         sync_folder(&self.folder).map_err(|why| self.failed("syncing its folder failed", why))
+    }
+
+    /// Saves a document as JSON that people can read.
+    ///
+    /// # Errors
+    /// As [`Self::save`].
+    pub fn save_json(&mut self, document: &impl Serialize) -> Result<(), FileError> {
+        let text = serde_json::to_string_pretty(document);
+        let mut text = text.map_err(|why| self.failed("making its JSON failed", why.into()))?;
+        text.push('\n');
+        self.save(&text)
     }
 
     /// Gives the temporary file the target's name.
