@@ -3,9 +3,13 @@
 mod cli;
 
 use cli::{Ran, pageinit};
+use pageinit::record::any::AnyRecord;
+use pageinit::record::sweep::Sweep;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 use tempfile::TempDir;
 
 const SWEEP: [&str; 5] = ["sweep", "-m", "@2n-skylake-768g", "--threads", "1,2,4"];
@@ -40,7 +44,7 @@ fn a_record_is_saved_and_shown() {
         let ran = run_in(dir.path(), &[args, &["-o", file]].concat()).ok();
         assert!(ran.stdout.contains(' ') && !ran.stdout.starts_with('{'), "{ran:?}");
         let text = fs::read_to_string(dir.path().join(file)).expect("the file is there");
-        let read = pageinit::record::any::AnyRecord::read(&text).expect("a record");
+        let read = AnyRecord::read(&text).expect("a record");
         assert!(read.head().complete);
     }
 }
@@ -106,4 +110,101 @@ fn a_full_device_is_an_error_and_a_null_device_is_none() {
         assert!(ran.stderr.contains("/dev/full: writing it failed"), "{ran:?}");
     }
     run_in(dir.path(), &[&SWEEP[..], &["-o", "/dev/null"]].concat()).ok();
+}
+
+/// More rounds than any test waits for.
+const ENDLESS: [&[&str]; 3] = [
+    &["compare", "-m", "@vm-2c", "--buffer", "8MiB", "--runs", "10000"],
+    &["lab", "prefetch", "--buffer", "2MiB", "--runs", "100000"],
+    &["sweep", "--measure", "-m", "@vm-2c", "--buffer", "8MiB", "--runs", "10000"],
+];
+
+#[test]
+fn measurements_that_are_killed_leave_a_valid_record() {
+    for args in ENDLESS {
+        for delay_ms in [20, 700, 2500] {
+            let dir = TempDir::new().expect("a folder");
+            let mut command = pageinit();
+            command.current_dir(dir.path()).args(args).args(["-o", "a.json"]);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = command.spawn().expect("the program starts");
+            thread::sleep(Duration::from_millis(delay_ms));
+            child.kill().expect("the program can be killed");
+            child.wait().expect("the program has ended");
+            let Ok(text) = fs::read_to_string(dir.path().join("a.json")) else { continue };
+            let read = AnyRecord::read(&text).unwrap_or_else(|why| panic!("{args:?}: {why}"));
+            assert!(!read.head().complete, "{args:?}");
+        }
+    }
+}
+
+/// A measured sweep of three points that is small everywhere.
+const MEASURED: [&str; 14] = [
+    "sweep",
+    "--measure",
+    "-m",
+    "@vm-2c",
+    "--buffer",
+    "8MiB",
+    "--runs",
+    "2",
+    "--threads",
+    "1",
+    "--strategy",
+    "prezero,deferred,fused",
+    "--kernel",
+    "6.12",
+];
+
+fn sweep_in(dir: &Path) -> Sweep {
+    let text = fs::read_to_string(dir.join("a.json")).expect("the file is there");
+    serde_json::from_str(&text).expect("a record of a sweep")
+}
+
+#[test]
+fn a_measured_sweep_has_samples_and_goes_on_with_what_is_missing() {
+    let dir = TempDir::new().expect("a folder");
+    run_in(dir.path(), &[&MEASURED[..], &["-o", "a.json"]].concat()).ok();
+    let whole = sweep_in(dir.path());
+    assert!(whole.head.complete && whole.points.len() == 3 && whole.host.is_some());
+    for point in &whole.points {
+        let measured = point.measured.as_ref().expect("samples");
+        assert!(measured.verified && measured.samples_ns.len() == 2, "{point:?}");
+        assert!(measured.executed_pages < measured.machine_pages);
+        assert_eq!(serde_json::to_value(point.label).ok(), Some("scaled".into()));
+    }
+    // As a kill would have left it: one point missing, one with too few runs.
+    let mut part = whole.clone();
+    part.head.complete = false;
+    part.points.remove(0);
+    part.points[0].measured.as_mut().expect("samples").samples_ns.pop();
+    let text = serde_json::to_string(&part).expect("JSON");
+    fs::write(dir.path().join("a.json"), text).expect("writable");
+    run_in(dir.path(), &["sweep", "--resume", "a.json"]).ok();
+    let resumed = sweep_in(dir.path());
+    assert!(resumed.head.complete && resumed.question == whole.question);
+    assert_eq!(resumed.points[2], whole.points[2]);
+    let runs = resumed.points.iter().map(|p| p.measured.as_ref().map(|m| m.samples_ns.len()));
+    assert_eq!(runs.collect::<Vec<_>>(), [Some(2); 3]);
+}
+
+#[test]
+fn what_this_host_cannot_run_is_listed() {
+    let dir = TempDir::new().expect("a folder");
+    let args = [
+        &["sweep", "--measure", "-m", "@2n-skylake-768g", "--threads", "1,max"][..],
+        &["--strategy", "deferred", "--kernel", "6.8,6.12", "--buffer", "8MiB", "--runs", "1"],
+        &["--json"],
+    ];
+    let ran = run_in(dir.path(), &args.concat()).ok();
+    let sweep: Sweep = serde_json::from_str(&ran.stdout).expect("a record of a sweep");
+    let of = |threads: u32, kernel: &str| {
+        let found = sweep.skipped.iter().find(|s| s.threads == threads && s.kernel == kernel);
+        found.map(|s| s.reason.as_str())
+    };
+    assert_eq!(of(1, "6.8"), None);
+    assert!(of(1, "6.12").is_some_and(|why| why.contains("the same plan as under Linux 6.8")));
+    if thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 52) {
+        assert!(of(52, "6.8").is_some_and(|why| why.contains("CPUs that may be used")));
+    }
 }

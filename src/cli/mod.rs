@@ -63,7 +63,7 @@ enum Verb {
     Calibrate(calibrate::Args),
     /// Predict a machine's boot phases in virtual time
     Estimate(estimate::Args),
-    /// Predict over threads, chunks, strategies and kernels; find the knee
+    /// Predict or measure over machines, threads, chunks, strategies, kernels; find the knee
     Sweep(sweep::Args),
     /// Hold the model's predictions against published figures
     Validate(validate::Args),

@@ -128,7 +128,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     /// Seconds between saves of what there is so far; 0 saves as often as possible
-    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = value_parser!(u32).range(..=86_400))]
+    #[arg(
+        long, value_name = "SECONDS", default_value_t = 1,
+        value_parser = value_parser!(u32).range(..=86_400)
+    )]
     save_every: u32,
 }
 

@@ -57,6 +57,10 @@ fn size(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "-".into(), |b| Bytes(b).to_string())
 }
 
+fn count(nodes: u32) -> String {
+    format!("{nodes} node{}", if nodes == 1 { "" } else { "s" })
+}
+
 /// Which parts of the machine differ between points.
 #[derive(Clone, Copy)]
 struct Varied {
@@ -80,7 +84,7 @@ impl Varied {
 
     /// What tells a machine from the others, with a comma behind.
     fn words(self, shape: MachineShape) -> String {
-        let nodes = shape.nodes.filter(|_| self.nodes).map(|n| format!("{n} nodes, "));
+        let nodes = shape.nodes.filter(|_| self.nodes).map(|n| format!("{}, ", count(n)));
         let memory = shape.memory_bytes.filter(|_| self.memory).map(|b| format!("{}, ", Bytes(b)));
         let pages =
             shape.page_bytes.filter(|_| self.pages).map(|b| format!("pages of {}, ", Bytes(b)));
@@ -206,7 +210,7 @@ fn setup_zero(s: &Sweep) -> String {
 fn skipped(skipped: &[SkippedPoint]) -> String {
     let mut out = String::new();
     for point in skipped.iter().take(MOST_REASONS) {
-        let nodes = point.nodes.map(|n| format!(", {n} nodes"));
+        let nodes = point.nodes.map(|n| format!(", {}", count(n)));
         let memory = point.memory_bytes.map(|b| format!(", {}", Bytes(b)));
         let pages = point.page_bytes.map(|b| format!(", pages of {}", Bytes(b)));
         let shape: String = [nodes, memory, pages].into_iter().flatten().collect();
@@ -232,13 +236,13 @@ fn skipped(skipped: &[SkippedPoint]) -> String {
 pub fn csv(s: &Sweep) -> String {
     let mut out = String::from(
         "kernel,strategy,threads,chunk_bytes,boot_cpu_ns,nodes_ns,total_ns,low_ns,high_ns,bound_by,\
-         label,nodes,memory_bytes,page_bytes,median_ns,ci95_low_ns,ci95_high_ns,runs,verified\n",
+         nodes,memory_bytes,page_bytes,median_ns,ci95_low_ns,ci95_high_ns,runs,verified,label\n",
     );
     let number = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
     for p in &s.points {
         let _ = write!(
             out,
-            "{},{},{},{},{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{}",
             p.kernel,
             p.strategy,
             p.threads,
@@ -249,21 +253,21 @@ pub fn csv(s: &Sweep) -> String {
             p.range_ns[0],
             p.range_ns[1],
             p.bound_by,
-            name(p.label),
         );
         let (nodes, memory, pages) =
             (number(p.nodes.map(u64::from)), number(p.memory_bytes), number(p.page_bytes));
         let _ = write!(out, ",{nodes},{memory},{pages}");
         let _ = match &p.measured {
-            None => writeln!(out, ",,,,,"),
+            None => writeln!(out, ",,,,,,{}", name(p.label)),
             Some(m) => writeln!(
                 out,
-                ",{},{},{},{},{}",
+                ",{},{},{},{},{},{}",
                 m.median_ns,
                 m.ci95_ns[0],
                 m.ci95_ns[1],
                 m.samples_ns.len(),
-                m.verified
+                m.verified,
+                name(p.label)
             ),
         };
     }

@@ -184,7 +184,7 @@ impl<'j> Job<'j> {
     /// # Errors
     /// Says what differs.
     pub(super) fn go_on_from(&mut self, kept: Sweep) -> Result<(), StudyError> {
-        check_same(&self.asked, &self.head, &kept)?;
+        check_same(self.machine, &self.asked, &self.head, &kept)?;
         let places = self.places();
         let versions: Vec<String> =
             self.axes.kernels.iter().map(|k| k.version.to_string()).collect();
@@ -298,7 +298,12 @@ fn mismatch(what: &str) -> StudyError {
 }
 
 /// Refuses to mix the answers of two questions.
-fn check_same(asked: &SweepQuestion, head: &Head, kept: &Sweep) -> Result<(), StudyError> {
+fn check_same(
+    machine: &Machine,
+    asked: &SweepQuestion,
+    head: &Head,
+    kept: &Sweep,
+) -> Result<(), StudyError> {
     let (found, now) = (&kept.head.tool, &head.tool);
     if found != now {
         let text = format!("made by {} {}", found.name, found.version);
@@ -312,15 +317,19 @@ fn check_same(asked: &SweepQuestion, head: &Head, kept: &Sweep) -> Result<(), St
         _ => serde_json::Map::new(),
     };
     let (found, now) = (fields(question), fields(asked));
-    let differs = now.iter().find(|(name, value)| found.get(*name) != Some(value));
-    let Some((name, value)) = differs else { return Ok(()) };
+    let differs = now.iter().filter(|(name, value)| found.get(*name) != Some(value));
     let of = |value: Option<&Value>| value.map_or_else(|| "nothing".into(), short);
-    let what = match name.as_str() {
-        "machine_digest" => "machine".to_owned(),
-        "kernels_digest" => "rules of the kernels".to_owned(),
-        other => other.replace('_', " "),
-    };
-    Err(mismatch(&format!("its {what} is {}, now it is {}", of(found.get(name)), short(value))))
+    let texts: Vec<String> = differs
+        .map(|(name, value)| match name.as_str() {
+            "machine_digest" => format!("its machine is another than {}", machine.name),
+            "kernels_digest" => "the rules of its kernels are others".into(),
+            name => {
+                let (before, name) = (of(found.get(name)), name.replace('_', " "));
+                format!("its {name}: {before}, now {}", short(value))
+            }
+        })
+        .collect();
+    if texts.is_empty() { Ok(()) } else { Err(mismatch(&texts.join("; "))) }
 }
 
 /// A value for people: long lists are cut.

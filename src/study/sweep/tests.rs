@@ -132,10 +132,10 @@ fn only_the_same_question_goes_on() {
         sweep(&machine, axes, question, control).unwrap_err().to_string()
     };
     let text = refused(&axes(&machine, &[1, 9]), &question(), kept.clone());
-    assert!(text.contains("its threads is [1,8], now it is [1,9]"), "{text}");
+    assert!(text.contains("its threads: [1,8], now [1,9]"), "{text}");
     let other = Question { free: false, ..question() };
     let text = refused(&axes(&machine, &[1, 8]), &other, kept.clone());
-    assert!(text.contains("its free is true, now it is false"), "{text}");
+    assert!(text.contains("its free: true, now false"), "{text}");
     let mut old = kept.clone();
     old.head.tool.version = "0.0.1".into();
     assert!(refused(&axes(&machine, &[1, 8]), &question(), old).contains("0.0.1"));
@@ -143,7 +143,7 @@ fn only_the_same_question_goes_on() {
     renamed.nodes[0].channels = Some(2);
     let control = Control { kept: Some(kept), ..Control::of(&Silent) };
     let error = sweep(&renamed, &axes(&machine, &[1, 8]), &question(), control).unwrap_err();
-    assert!(error.to_string().contains("its machine is"), "{error}");
+    assert!(error.to_string().contains("its machine is another"), "{error}");
 }
 
 #[test]
