@@ -9,6 +9,7 @@ use pageinit::stats::Rng;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -72,7 +73,19 @@ impl Place {
 }
 
 /// A sweep that is long enough to be disturbed, how long it takes, and its file.
-fn undisturbed() -> (u32, Duration, Vec<u8>) {
+fn undisturbed() -> (u32, Duration, &'static [u8]) {
+    static FOUND: OnceLock<(u32, Duration, Vec<u8>)> = OnceLock::new();
+    let (most_chunks, took, bytes) = FOUND.get_or_init(long_enough);
+    (*most_chunks, *took, bytes)
+}
+
+/// Tests of this file one after another: each would disturb the others' timing.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn long_enough() -> (u32, Duration, Vec<u8>) {
     let mut most_chunks = 2;
     loop {
         let place = Place::new(most_chunks);
@@ -95,6 +108,7 @@ fn names(dir: &Path) -> Vec<String> {
 
 #[test]
 fn a_sweep_killed_at_any_moment_goes_on_to_the_same_file() {
+    let _alone = alone();
     let (most_chunks, took, whole) = undisturbed();
     let mut rng = Rng::new(20_261_130);
     let (mut absent, mut partial) = (0, 0);
@@ -122,6 +136,7 @@ fn a_sweep_killed_at_any_moment_goes_on_to_the_same_file() {
 
 #[test]
 fn a_sweep_killed_again_and_again_goes_on_to_the_same_file() {
+    let _alone = alone();
     let (most_chunks, took, whole) = undisturbed();
     let place = Place::new(most_chunks);
     let mut points = 0;
@@ -147,6 +162,7 @@ fn a_sweep_killed_again_and_again_goes_on_to_the_same_file() {
 
 #[test]
 fn an_interrupted_sweep_ends_with_130_and_goes_on() {
+    let _alone = alone();
     let (most_chunks, took, whole) = undisturbed();
     let place = Place::new(most_chunks);
     let mut met = false;
@@ -185,6 +201,7 @@ fn wait(mut child: Child) -> Output {
 
 #[test]
 fn only_the_same_question_is_resumed() {
+    let _alone = alone();
     let place = Place::new(2);
     place.finish("-o");
     let run = |args: &[&str]| {

@@ -8,8 +8,8 @@ use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
 use crate::host::signal;
 use crate::host::topology::HostTopology;
-use crate::lab::{Lab, LabError, clear_huge, mremap, prefetch, pte_scan};
-use crate::machine::{Machine, input};
+use crate::lab::{Lab, LabError, Limits, clear_huge, mremap, prefetch, pte_scan};
+use crate::machine::{Machine, doctor, input};
 use crate::progress::Progress;
 use crate::record::lab::{CacheFacts, LabRecord};
 use crate::report;
@@ -205,6 +205,8 @@ fn with_lab(
     let clock_seed = since_1970.map_or(1, |d| u64::from(d.subsec_nanos()));
     let bar = Bar::default();
     let keep = keeper.map(Mutex::new);
+    let doubts = doctor::warnings(host.clock.facts());
+    let limits = Limits::default();
     let made = experiment(&Lab {
         topo: &host.topo,
         clock: &host.clock,
@@ -216,12 +218,15 @@ fn with_lab(
         runs_are_default: common.runs.is_none(),
         seed: common.seed.unwrap_or(clock_seed),
         progress: &bar,
+        doubts: &doubts,
+        limits: &limits,
         stop: &signal::interrupted,
         keep: keep.as_ref(),
     });
     // Whatever ended early has left its bar on the terminal.
     bar.end();
-    let record = made?;
+    let mut record = made?;
+    record.head.warnings.extend(limits.warning());
     let keeper = keep.map(|keep| keep.into_inner().unwrap_or_else(PoisonError::into_inner));
     save_and_show(keeper, &record, || show(&record, common.json))?;
     Ok(ExitCode::from(if record.head.complete { 0 } else { exit::INTERRUPTED }))

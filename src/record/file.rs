@@ -121,11 +121,6 @@ impl Target {
         Ok(target)
     }
 
-    /// The file as the user named it.
-    pub fn path(&self) -> &Path {
-        &self.named
-    }
-
     /// Saves `text` in place of whatever this target held.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use super::{Combination, Control, chunk_pages};
 use crate::exec::{Mapping, Memory, RunTimes, zero_advantage};
 use crate::host::node_memory::node_available_bytes;
 use crate::kernel::{Layout, layout};
-use crate::machine::Machine;
+use crate::machine::{Machine, doctor};
 use crate::pfn::PfnRange;
 use crate::plan::Strategy;
 use crate::record::sweep::{MachineShape, MeasuredPoint, SweepPoint};
@@ -65,6 +65,7 @@ pub(super) fn run(
     measure: &Measure<'_>,
 ) -> Result<(), StudyError> {
     job.host.get_or_insert_with(|| host_facts(measure.host));
+    warn(job, doctor::warnings(measure.host.clock.facts()));
     let kernels = job.axes.kernels.len().max(1);
     let mut seen = Seen::new();
     for case in 0..job.cases() {
@@ -196,7 +197,7 @@ fn rounds(
     (indices, chosen): (Vec<usize>, Vec<Candidate>),
 ) -> Result<(), StudyError> {
     let mut warnings = std::mem::take(&mut ready.warnings);
-    let most = job.axes.threads.last().copied();
+    let most = indices.iter().filter_map(|index| job.at(*index)).map(|c| c.threads).max();
     let asked = Options { threads: most, ..ready.options.clone() };
     warnings.extend(idle_threads(&chosen, &asked));
     let memory = Memory::map(std::mem::take(&mut ready.nodes), ready.copies)?;

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 const BATCH: usize = 16;
 
 /// Points between two chances to save and to stop.
-const BLOCK: usize = 64;
+const BLOCK: usize = 32;
 
 /// A machine under one kernel, ready to be asked.
 struct Ready {
