@@ -3,6 +3,7 @@
 use super::exit::{self, Failure};
 use super::inputs::{self, MachineArgs};
 use super::output;
+use super::saving::{SaveArgs, save_and_show};
 use crate::kernel::KernelModel;
 use crate::machine::Machine;
 use crate::machine::assume::arch_of;
@@ -75,6 +76,8 @@ pub(super) struct Args {
     /// Write one JSON document
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    save: SaveArgs,
 }
 
 /// Other forms of the result.
@@ -105,13 +108,14 @@ impl VirtArg {
 
 /// Predicts.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let keeper = args.save.keeper()?;
     let machine = args.machine.load()?;
     let (kernel, warnings) = inputs::kernel_model(&machine, args.kernel.as_deref())?;
     let (question, doubts) = question(args, &machine)?;
     let mut record = estimate(&machine, &kernel, &question)?;
     let doubtful = !doubts.is_empty() && args.strict;
     record.head.warnings.extend(warnings.into_iter().chain(doubts));
-    show(args, &kernel, &record)?;
+    save_and_show(keeper, &record, || show(args, &kernel, &record))?;
     Ok(if doubtful { ExitCode::from(exit::UNTRUSTWORTHY) } else { ExitCode::SUCCESS })
 }
 

@@ -3,6 +3,7 @@
 use super::bar::Bar;
 use super::exit::{self, Failure};
 use super::output;
+use super::saving::{SaveArgs, save_and_show};
 use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
 use crate::host::signal;
@@ -18,6 +19,7 @@ use crate::units::Bytes;
 use clap::{Subcommand, value_parser};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const EXAMPLES: &str = "\
@@ -83,6 +85,8 @@ struct Common {
     /// Write the record as one JSON document
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    save: SaveArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -192,6 +196,7 @@ fn with_lab(
     experiment: impl FnOnce(&Lab<'_>) -> Result<LabRecord, LabError>,
 ) -> Result<ExitCode, Failure> {
     signal::catch_interrupt();
+    let keeper = common.save.keeper()?;
     let machine = input::load("host", None)?;
     let caches = caches(&machine);
     let room = HostRoom::of_host(machine, MemoryBudget::read(Path::new("/"))?)?;
@@ -199,6 +204,7 @@ fn with_lab(
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let clock_seed = since_1970.map_or(1, |d| u64::from(d.subsec_nanos()));
     let bar = Bar::default();
+    let keep = keeper.map(Mutex::new);
     let doubts = doctor::warnings(host.clock.facts());
     let limits = Limits::default();
     let made = experiment(&Lab {
@@ -212,24 +218,26 @@ fn with_lab(
         runs_are_default: common.runs.is_none(),
         seed: common.seed.unwrap_or(clock_seed),
         progress: &bar,
+        doubts: &doubts,
         limits: &limits,
         stop: &signal::interrupted,
+        keep: keep.as_ref(),
     });
     // Whatever ended early has left its bar on the terminal.
     bar.end();
     let mut record = made?;
-    record.head.warnings.extend(doubts.into_iter().chain(limits.warning()));
-    show(&record, common.json)
+    record.head.warnings.extend(limits.warning());
+    let keeper = keep.map(|keep| keep.into_inner().unwrap_or_else(PoisonError::into_inner));
+    save_and_show(keeper, &record, || show(&record, common.json))?;
+    Ok(ExitCode::from(if record.head.complete { 0 } else { exit::INTERRUPTED }))
 }
 
-fn show(record: &LabRecord, json: bool) -> Result<ExitCode, Failure> {
+fn show(record: &LabRecord, json: bool) -> Result<(), Failure> {
     if json {
-        output::json(record)?;
-    } else {
-        output::warn(&record.head.warnings);
-        output::data(&report::lab::text(record))?;
+        return output::json(record);
     }
-    Ok(ExitCode::from(if record.head.complete { 0 } else { exit::INTERRUPTED }))
+    output::warn(&record.head.warnings);
+    output::data(&report::lab::text(record))
 }
 
 /// One entry per level, the first of each, smallest first.

@@ -21,10 +21,12 @@ mod machine;
 mod man;
 mod output;
 mod report;
+mod saving;
 mod strategies;
 mod sweep;
 mod validate;
 
+use crate::host::signal;
 use clap::{Parser, Subcommand};
 use exit::Failure;
 use std::process::ExitCode;
@@ -69,7 +71,7 @@ enum Verb {
     Calibrate(calibrate::Args),
     /// Predict a machine's boot phases in virtual time
     Estimate(estimate::Args),
-    /// Predict over threads, chunks, strategies and kernels; find the knee
+    /// Predict or measure over machines, threads, chunks, strategies, kernels; find the knee
     Sweep(sweep::Args),
     /// Hold the model's predictions against published figures
     Validate(validate::Args),
@@ -91,6 +93,7 @@ enum Verb {
 
 /// Parses the arguments, does what they say, and returns the exit status.
 pub fn run() -> ExitCode {
+    signal::report_large_files();
     let cli = Cli::parse();
     let done = match cli.verb {
         Verb::Machine(args) => machine::run(&args),

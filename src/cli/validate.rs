@@ -2,6 +2,7 @@
 
 use super::exit::{self, Failure};
 use super::output;
+use super::saving::{SaveArgs, save_and_show};
 use crate::report;
 use crate::study::published::{self, Figures};
 use crate::study::validate::validate;
@@ -27,21 +28,25 @@ pub(super) struct Args {
     /// Write one JSON document
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    save: SaveArgs,
 }
 
 /// Predicts and compares.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let keeper = args.save.keeper()?;
     let (name, figures) = match &args.figures {
         Some(path) => (path.display().to_string(), read(path)?),
         None => ("the built-in figures".into(), published::builtin()),
     };
     let record = validate(&name, &figures, output::argv())?;
-    if args.json {
-        output::json(&record)?;
-    } else {
+    save_and_show(keeper, &record, || {
+        if args.json {
+            return output::json(&record);
+        }
         output::warn(&record.head.warnings);
-        output::data(&report::validate::text(&record))?;
-    }
+        output::data(&report::validate::text(&record))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
