@@ -117,6 +117,25 @@ impl MachineArgs {
         Ok(self.request().load()?)
     }
 
+    /// Loads the machine, and gives back `--page-size` where the input itself says
+    /// another one: then it asks what that would change.
+    pub(super) fn load_with_page_size(&self) -> Result<(Loaded, Option<u64>), Failure> {
+        let mut request = self.request();
+        let asked = request.answers.page_bytes;
+        // Standard input can be read once.
+        if asked.is_none() || request.specs.iter().any(|spec| spec == "-") {
+            return Ok((request.load()?, None));
+        }
+        request.answers.page_bytes = None;
+        match request.load() {
+            Ok(loaded) => {
+                let other = asked.filter(|bytes| *bytes != loaded.machine.page_bytes);
+                Ok((loaded, other))
+            }
+            Err(_) => Ok((self.request().load()?, None)),
+        }
+    }
+
     /// What the arguments ask for.
     pub(super) fn request(&self) -> Request {
         Request {

@@ -19,6 +19,7 @@ mod output;
 mod strategies;
 mod sweep;
 mod validate;
+mod what_if_args;
 
 use clap::{Parser, Subcommand};
 use exit::Failure;

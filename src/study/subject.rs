@@ -68,6 +68,7 @@ impl Subject {
                 poison: poison.iter().any(|w| words.contains(w)),
                 debug: debug.iter().any(|w| words.contains(w)),
                 page_bytes: machine.page_bytes,
+                ..Options::default()
             },
             machine,
             virt: record.is_guest().map(|g| if g { Virt::Guest } else { Virt::BareMetal }),
