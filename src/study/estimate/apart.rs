@@ -120,7 +120,7 @@ fn device(bytes: u64, kernel: &KernelModel, base: &Ran) -> Result<Vec<WhatIfRow>
     let plain_ns = whole(of(added::Store::Fields));
     let rows = ways.map(|(name, store, how)| {
         let ns = of(store);
-        let range = range(base, ns, 0.0);
+        let range = range(base, 0.0, ns);
         let is_plain = store == added::Store::Fields;
         WhatIfRow {
             name: name.into(),
