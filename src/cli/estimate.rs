@@ -67,14 +67,15 @@ pub(super) struct Args {
     /// Initialise only, without handing pages to the buddy allocator
     #[arg(long)]
     no_free: bool,
-    #[command(flatten)]
-    what_if: WhatIfArgs,
     /// Write the lines that such a kernel would print, instead of a report
     #[arg(long = "as", value_enum, value_name = "FORM", conflicts_with = "json")]
     form: Option<Form>,
     /// Write one JSON document
     #[arg(long)]
     json: bool,
+    // Last: its heading would hold for whatever follows.
+    #[command(flatten)]
+    what_if: WhatIfArgs,
 }
 
 /// Other forms of the result.
@@ -109,7 +110,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (machine, log) = (&loaded.machine, loaded.boot.as_deref());
     let Chosen { kernel, line, mut warnings } = args.kernel.choose_with_log(machine, log)?;
     let what_if = WhatIf { page_bytes, ..args.what_if.what_if() };
-    warnings.extend(what_if::warnings(&what_if, &kernel));
+    warnings.extend(what_if::warnings(&what_if, &kernel, args.calibration.is_some()));
     let (question, doubts) = question(args, machine)?;
     let question = Question { line, what_if, log: loaded.boot.clone(), ..question };
     let mut record = estimate(machine, &kernel, &question)?;

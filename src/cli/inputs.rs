@@ -30,7 +30,8 @@ pub(super) struct MachineArgs {
     /// Architecture, where the input does not say
     #[arg(long, value_name = "NAME", value_parser = parse_arch)]
     arch: Option<Arch>,
-    /// Base page size, where the input does not say
+    /// Base page size, where the input does not say; where it does, `estimate` tells what
+    /// this one would change
     #[arg(long, value_name = "SIZE", value_parser = parse_page_size)]
     page_size: Option<Bytes>,
     /// Memory of each node whose size the input does not say

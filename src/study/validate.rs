@@ -1,9 +1,10 @@
 //! Holding the model against published figures.
 //!
 //! [`validate`] predicts every figure of a set, or says why not ([`Reason`]), and
-//! draws statistics per group. [`boot_logs`] does the same with boot logs. [`entries`] predicts single figures, [`gathered`] what
-//! several figures say together, [`devices`] device memory, [`savings`] what changes saved of a boot, and
-//! [`leave_out`] fits the constants of thread scaling anew without one machine.
+//! draws statistics per group; [`boot_logs`] does the same with boot logs. [`entries`]
+//! predicts single figures, [`devices`] those of device memory, [`gathered`] what several
+//! figures say together, [`savings`] what changes saved of a boot, and [`leave_out`] fits
+//! the constants of thread scaling anew without one machine.
 
 pub mod boot_logs;
 mod devices;

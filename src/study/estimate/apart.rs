@@ -41,10 +41,10 @@ pub(super) fn rows(
 }
 
 /// The node that memory is added to: the first one with CPUs.
-fn target(base: &Ran) -> Result<&NodeHardware, StudyError> {
-    let nodes = &base.case.hardware.nodes;
+fn target(base: &Ran) -> Result<NodeHardware, StudyError> {
+    let nodes = base.case.hardware.scaled(&base.case.setup.scales).nodes;
     let node = nodes.iter().find(|n| n.hw_threads > 0).or(nodes.first());
-    node.ok_or_else(|| StudyError::Usage("the machine has no node with memory".into()))
+    node.copied().ok_or_else(|| StudyError::Usage("the machine has no node with memory".into()))
 }
 
 /// `/sys/devices/system/memory/block_size_bytes`: on x86_64 2 GiB from 64 GiB of memory
@@ -75,7 +75,7 @@ fn hotplug(
     let threads = node.hw_threads.max(1);
     let debug_vm = kernel.config.debug_vm;
     let added = Added { version: kernel.version, bytes, block_bytes, section_bytes, debug_vm };
-    let serial = added::hotplug(node, base.case.setup.options, &added, Workers::One);
+    let serial = added::hotplug(&node, base.case.setup.options, &added, Workers::One);
     let serial_ns = whole(serial.total_ns());
     let (size, block) = (Bytes(bytes), Bytes(block_bytes));
     let ways = [
@@ -84,7 +84,7 @@ fn hotplug(
         ("hotplug-parallel", Workers::OverBlocks(threads), "blocks side by side, as proposed"),
     ];
     let rows = ways.map(|(name, workers, how)| {
-        let run = added::hotplug(node, base.case.setup.options, &added, workers);
+        let run = added::hotplug(&node, base.case.setup.options, &added, workers);
         let total_ns = whole(run.total_ns());
         let shared_ns = if run.workers > 1 { run.pages_ns } else { 0.0 };
         let range = range(base, run.total_ns() - shared_ns, shared_ns);
@@ -116,7 +116,7 @@ fn device(bytes: u64, kernel: &KernelModel, base: &Ran) -> Result<Vec<WhatIfRow>
         ("device-memory-template", added::Store::Template, "a template copied, as proposed"),
         ("device-memory-streamed", added::Store::Streamed, "a template streamed, as proposed"),
     ];
-    let of = |store| added::device_page(kernel.version, node, options, store).ns * pages as f64;
+    let of = |store| added::device_page(kernel.version, &node, options, store).ns * pages as f64;
     let plain_ns = whole(of(added::Store::Fields));
     let rows = ways.map(|(name, store, how)| {
         let ns = of(store);

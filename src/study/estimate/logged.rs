@@ -158,7 +158,8 @@ impl Judge<'_> {
             step_ms: Some(1000.0 / self.hz),
             ..Logged::default()
         };
-        let Some(node) = self.case.hardware.nodes.first() else { return row };
+        let hardware = self.case.hardware.scaled(&self.case.setup.scales);
+        let Some(node) = hardware.nodes.first() else { return row };
         let options = self.case.setup.options;
         let page = added::device_page(self.version(), node, options, added::Store::Fields);
         let row = self.predicted(row, 0.0, page.ns * pages as f64, 1);

@@ -353,7 +353,7 @@ fn gathered(ran: &Ran) -> Option<Gathered> {
         line.hugetlb_free_vmemmap.unwrap_or(config.hugetlb_page_optimize_vmemmap_default_on);
     (bytes > 0).then(|| {
         hugetlb::gather(
-            &ran.case.hardware,
+            &ran.case.hardware.scaled(&setup.scales),
             &setup.options,
             &Pool {
                 version: layout.kernel.version,
@@ -394,8 +394,19 @@ pub(super) fn signed(base: u64, total: u64) -> i64 {
 }
 
 /// What is to be said of changes as a whole.
-pub fn warnings(what_if: &WhatIf, kernel: &KernelModel) -> Vec<Warning> {
+pub fn warnings(what_if: &WhatIf, kernel: &KernelModel, calibrated: bool) -> Vec<Warning> {
     let mut out = Vec::new();
+    let apart = what_if.hotplug_bytes.is_some()
+        || what_if.device_bytes.is_some()
+        || what_if.hugepages.is_some();
+    if calibrated && apart {
+        out.push(Warning::new(
+            "not-calibrated",
+            "a calibration has no costs of memory added later or of gigantic pages; those rest on \
+             the processor's class",
+            "leave --calibration out to have one basis for all",
+        ));
+    }
     if what_if.fake_numa.is_some() && !kernel.config.numa_emu {
         out.push(Warning::new(
             "numa-emu-assumed",
