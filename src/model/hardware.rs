@@ -317,6 +317,34 @@ mod tests {
         assert!(last.from_workers > 1.0, "{last:?}");
     }
 
+    // Two nodes in two each, then two in one.
+    #[test]
+    fn fake_nodes_share_and_merged_nodes_join() {
+        let machine = input::load("@2n-skylake-768g", None).unwrap();
+        let kernel = KernelModel::new(KernelVersion::new(6, 12), machine.arch);
+        let real = hardware("@2n-skylake-768g");
+        let with = |text: &str| {
+            let mut kernel = kernel.clone();
+            kernel.config.numa_emu = true;
+            let affected = crate::kernel::effects::apply(&machine, &kernel, &text.parse().unwrap());
+            let layout = layout(&affected.machine, &kernel).unwrap();
+            let mut own = Hardware::of(&affected.machine, &layout, None, Scaling::default());
+            own.share(&machine, &affected.origins);
+            own.nodes
+        };
+        let fake = with("numa=fake=4");
+        assert_eq!(fake.len(), 4);
+        let all: f64 = fake.iter().map(|n| n.bytes_per_ns).sum();
+        let of_all: f64 = real.nodes.iter().map(|n| n.bytes_per_ns).sum();
+        assert!((all - of_all).abs() < 1e-6, "{all} {of_all}");
+        assert!(fake.iter().all(|n| n.cores == 13 && n.hw_threads == 52));
+        let far: Vec<f64> = fake.iter().map(|n| n.from_boot_cpu).collect();
+        assert_eq!(far.iter().filter(|r| **r == 1.5).count(), 2, "{far:?}");
+        let one = with("numa=off");
+        assert_eq!((one.len(), one[0].cores), (1, 52));
+        assert!((one[0].bytes_per_ns - of_all).abs() < 1e-6 && one[0].from_workers == 1.25);
+    }
+
     #[test]
     fn what_is_not_known_is_said() {
         let codes = |h: &Hardware| h.warnings.iter().map(|w| w.code.clone()).collect::<Vec<_>>();

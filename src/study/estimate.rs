@@ -105,11 +105,11 @@ impl Case {
         question: &Question,
     ) -> Result<Self, StudyError> {
         let (layout, hardware) = boot::boot(machine, kernel, question)?;
-        let options = boot::options(machine, kernel, &layout, question);
-        let calibrated = question.calibrated.clone();
-        let setup = Setup { options, calibrated, ..Setup::default() };
         let captured = || machine.boot.as_ref().and_then(|facts| facts.cmdline.parse().ok());
         let line = question.line.clone().or_else(captured);
+        let options = boot::options(machine, &layout, line.as_ref(), question);
+        let calibrated = question.calibrated.clone();
+        let setup = Setup { options, calibrated, ..Setup::default() };
         Ok(Self { layout, hardware, setup, line })
     }
 

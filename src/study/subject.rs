@@ -307,7 +307,9 @@ mod tests {
     fn every_described_machine_can_be_built() {
         for record in builtin().records {
             let Some(subject) = Subject::of(&record) else {
-                assert!(record.id.starts_with("zimmer-sgi-boots"), "{}", record.id);
+                // Device memory is predicted without the machine's own.
+                let apart = ["zimmer-sgi-boots", "lizhe-v1", "zone-device-lines"];
+                assert!(apart.contains(&record.id.as_str()), "{}", record.id);
                 continue;
             };
             assert!(subject.machine.memory_bytes() > 0, "{}", record.id);

@@ -5,6 +5,7 @@
 
 use super::{Question, StudyError};
 use crate::kernel::boot::BootInput;
+use crate::kernel::cmdline::CommandLine;
 use crate::kernel::memory_map::ReservedRegion;
 use crate::kernel::{KernelModel, KernelVersion, Layout, effects};
 use crate::machine::Machine;
@@ -65,14 +66,12 @@ fn leave_tails(layout: &mut Layout) {
 /// The question's options with those of command line, configuration and layout.
 pub(super) fn options(
     machine: &Machine,
-    kernel: &KernelModel,
     layout: &Layout,
+    line: Option<&CommandLine>,
     question: &Question,
 ) -> Options {
-    let (config, line) = (&kernel.config, question.line.as_ref());
-    let writes = |l: &crate::kernel::cmdline::CommandLine| {
-        l.init_on_free == Some(true) || l.page_poison == Some(true)
-    };
+    let config = &layout.kernel.config;
+    let writes = |l: &CommandLine| l.init_on_free == Some(true) || l.page_poison == Some(true);
     let seen = |signs: &[Sign]| {
         question.log.as_deref().is_some_and(|log| signs.iter().any(|sign| log.has(*sign)))
     };
