@@ -5,10 +5,15 @@
 //! candidates are run in turn, round by round, and each line is a median.
 
 use pageinit::exec::{Mapping, Memory, run};
+use pageinit::host::Arena;
 use pageinit::host::clock::Clock;
+use pageinit::host::line::Line;
 use pageinit::host::store::{Store, StoreKind};
 use pageinit::host::topology::HostTopology;
 use pageinit::kernel::{KernelModel, KernelVersion, Layout, layout};
+use pageinit::lab::clear_huge::PAGE_BYTES;
+use pageinit::lab::clear_huge::cells::{Cell, clear};
+use pageinit::lab::clear_huge::order::{Direction, Pair};
 use pageinit::machine::{Arch, Machine};
 use pageinit::pfn::{Nid, PhysRange};
 use pageinit::plan::probes::Probe;
@@ -43,6 +48,44 @@ fn main() {
         let mut memory = Memory::map(nodes, 1).expect("address space for the buffer");
         memory.fault_in(&topo, &Silent, &|| false).expect("memory for the buffer");
         measure(&mut memory, &topo, &clock, &figures(&layout), threads, rounds);
+    }
+    topo.pin_thread(host.cpus[0]).expect("a CPU of this process");
+    clears(&clock, if smoke { PAGE_BYTES } else { 1 << 30 }, rounds);
+}
+
+/// Clears a buffer with every store as `lab clear-huge` does: in one call, and page by
+/// page of 2 MiB.
+fn clears(clock: &Clock, bytes: u64, rounds: usize) {
+    let mut arena = Arena::map(bytes as usize / 64).expect("address space for the buffer");
+    let cell = |store, direction| Cell {
+        store,
+        direction,
+        chunk_bytes: PAGE_BYTES,
+        bytes,
+        pair: false,
+        warm: false,
+    };
+    let both = [Direction::OneShot, Direction::Forward];
+    let cells: Vec<Cell> =
+        Store::available().into_iter().flat_map(|s| both.map(|d| cell(s, d))).collect();
+    let mut samples = vec![Vec::new(); cells.len()];
+    arena.lines_mut().fill(Line::new([u64::MAX; 8]));
+    for _ in 0..rounds {
+        for (cell, samples) in cells.iter().zip(&mut samples) {
+            let chunks = cell.order();
+            let began = clock.now_ns();
+            clear(cell, &chunks, arena.lines_mut(), &Pair::default());
+            samples.push((clock.now_ns() - began) as f64);
+        }
+    }
+    assert!(arena.lines().iter().all(|line| line.words() == [0; 8]), "all is cleared");
+    for (cell, samples) in cells.iter().zip(&samples) {
+        let kind = match cell.store.kind() {
+            StoreKind::NonTemporal => "nt-clear",
+            StoreKind::Temporal => "temporal-clear",
+        };
+        let way = if cell.direction == Direction::OneShot { "one-shot" } else { "by-2MiB" };
+        println!("{kind}-{way} 1 {:.3} {}", bytes as f64 / median(samples), cell.store.name());
     }
 }
 

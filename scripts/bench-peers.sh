@@ -93,6 +93,12 @@ for threads in (1, 2):
              ratio("nt-image-fill", "likwid:store_mem_avx512", threads), 0.97)
 line("temporal fill / best of perf bench mem memset, 1 thread",
      ratio("temporal-fill", "perf-best", 1), 0.97)
+for way in ("one-shot", "by-2MiB"):
+    line(f"clearing 1 GiB, temporal, {way} / best of perf bench mem memset",
+         ratio(f"temporal-clear-{way}", "perf-best", 1), 0.97)
+    if ("likwid:store_mem_avx512", 1) in rows:
+        line(f"clearing 1 GiB, non-temporal, {way} / likwid store_mem_avx512",
+             ratio(f"nt-clear-{way}", "likwid:store_mem_avx512", 1), 0.97)
 line("deferred with free as 64 B per page / likwid store, 1 thread",
      ratio("deferred", "likwid:store", 1, ours_value=lambda ns: 64 / ns), 0.80)
 for threads in (1, 2):

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-const VERBS: [&[&str]; 15] = [
+const VERBS: [&[&str]; 18] = [
     &[],
     &["machine"],
     &["layout"],
@@ -18,6 +18,9 @@ const VERBS: [&[&str]; 15] = [
     &["sweep"],
     &["validate"],
     &["strategies"],
+    &["doctor"],
+    &["completions"],
+    &["man"],
     &["lab"],
     &["lab", "prefetch"],
     &["lab", "clear-huge"],

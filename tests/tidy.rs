@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 /// Layers from top to bottom; each may use what stands below it, and itself.
 /// Neighbours in a row do not see each other: `exec` knows no `model`, nor that it.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["main"],
     &["cli"],
-    &["report", "study", "lab"],
+    &["report", "study"],
+    &["lab"],
     &["exec", "model"],
     &["plan"],
     &["kernel"],
@@ -22,7 +23,7 @@ const LAYERS: [&[&str]; 9] = [
 /// What a layer may not use although it stands below.
 const FORBIDDEN: [(&str, &[&str]); 4] = [
     // Pure rendering: no layer that touches the host, and no plans.
-    ("report", &["exec", "model", "plan", "host"]),
+    ("report", &["exec", "model", "plan", "host", "lab"]),
     // Small experiments beside the boot: the host, figures and records suffice.
     ("lab", &["exec", "model", "plan", "kernel", "machine"]),
     // One answer per question: what is printed comes from records.

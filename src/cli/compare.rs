@@ -35,8 +35,19 @@ Examples:
   pageinit compare --show-plan";
 
 /// Warnings that make figures untrustworthy, for `--strict`.
-const DOUBTS: [&str; 5] =
-    ["bind-refused", "placement-unknown", "buffer-in-cache", "no-huge-pages", "worker-moved"];
+const DOUBTS: [&str; 11] = [
+    "bind-refused",
+    "placement-unknown",
+    "buffer-in-cache",
+    "no-huge-pages",
+    "worker-moved",
+    "slow-clock",
+    "frequency-governor",
+    "busy-host",
+    "cpu-quota",
+    "stolen-time",
+    "numa-balancing",
+];
 
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]

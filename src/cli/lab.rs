@@ -7,8 +7,8 @@ use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
 use crate::host::signal;
 use crate::host::topology::HostTopology;
-use crate::lab::{Lab, LabError, clear_huge, mremap, prefetch, pte_scan};
-use crate::machine::{Machine, input};
+use crate::lab::{Lab, LabError, Limits, clear_huge, mremap, prefetch, pte_scan};
+use crate::machine::{Machine, doctor, input};
 use crate::progress::Progress;
 use crate::record::lab::{CacheFacts, LabRecord};
 use crate::report;
@@ -199,6 +199,8 @@ fn with_lab(
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let clock_seed = since_1970.map_or(1, |d| u64::from(d.subsec_nanos()));
     let bar = Bar::default();
+    let doubts = doctor::warnings(host.clock.facts());
+    let limits = Limits::default();
     let made = experiment(&Lab {
         topo: &host.topo,
         clock: &host.clock,
@@ -210,11 +212,14 @@ fn with_lab(
         runs_are_default: common.runs.is_none(),
         seed: common.seed.unwrap_or(clock_seed),
         progress: &bar,
+        limits: &limits,
         stop: &signal::interrupted,
     });
     // Whatever ended early has left its bar on the terminal.
     bar.end();
-    show(&made?, common.json)
+    let mut record = made?;
+    record.head.warnings.extend(doubts.into_iter().chain(limits.warning()));
+    show(&record, common.json)
 }
 
 fn show(record: &LabRecord, json: bool) -> Result<ExitCode, Failure> {

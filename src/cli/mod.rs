@@ -8,6 +8,8 @@ mod bar;
 mod calibrate;
 mod capture;
 mod compare;
+mod completions;
+mod doctor;
 mod estimate;
 mod exit;
 mod inputs;
@@ -15,6 +17,7 @@ mod kernel_args;
 mod lab;
 mod layout;
 mod machine;
+mod man;
 mod output;
 mod strategies;
 mod sweep;
@@ -44,6 +47,7 @@ Examples:
   pageinit machine -m list              the built-in machines
   dmesg | pageinit machine -m -         the machine of a boot log
   pageinit strategies                   what the strategies stand for
+  pageinit doctor                       is this host fit for measuring
 
 Exit status: 0 ok, 1 failed, 2 usage, 3 untrustworthy (with --strict),
 5 wrong data, 6 no resources, 7 not supported here, 130 interrupted.";
@@ -70,6 +74,12 @@ enum Verb {
     Lab(lab::Args),
     /// List the strategies and the stores they can use
     Strategies(strategies::Args),
+    /// Is this host fit for measuring: reads, changes nothing
+    Doctor(doctor::Args),
+    /// Write completions for a shell
+    Completions(completions::Args),
+    /// Write manual pages
+    Man(man::Args),
 }
 
 /// Parses the arguments, does what they say, and returns the exit status.
@@ -86,6 +96,9 @@ pub fn run() -> ExitCode {
         Verb::Validate(args) => validate::run(&args),
         Verb::Lab(args) => lab::run(&args),
         Verb::Strategies(args) => strategies::run(&args),
+        Verb::Doctor(args) => doctor::run(&args),
+        Verb::Completions(args) => completions::run(&args),
+        Verb::Man(args) => man::run(&args),
     };
     match done {
         Ok(code) => code,

@@ -9,8 +9,13 @@ use std::io::{self, Write};
 
 /// Writes data to stdout.
 pub(super) fn data(text: &str) -> Result<(), Failure> {
+    bytes(text.as_bytes())
+}
+
+/// Writes data that was made elsewhere to stdout.
+pub(super) fn bytes(data: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(data)?;
     Ok(out.flush()?)
 }
 

@@ -13,6 +13,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// The alignment of an arena: a huge page of x86-64 and of arm64 with 4 KiB pages.
 const HUGE_BYTES: usize = 2 << 20;
+/// A page of an upper directory entry, and the number of its address bits.
+const GIGANTIC_BYTES: usize = 1 << GIGANTIC_BITS;
+const GIGANTIC_BITS: u8 = 30;
 /// What a thread faults in before it looks up: some 10 ms of work.
 const SLICE_BYTES: usize = 64 << 20;
 /// hwloc's page index wraps above 4 GiB, and it allocates 12 bytes for every page
@@ -68,6 +71,28 @@ impl Arena {
         // A kernel without huge pages says no; `huge_page_bytes` tells what came of it.
         map.advise_range(Advice::HugePage, start, padded_bytes).ok();
         Ok(Arena { map, start, padded_bytes, lines, touched: false })
+    }
+
+    /// One page of 1 GiB out of the kernel's pool of such pages, already there and all
+    /// zero. It comes from the node of the calling thread where that has one.
+    ///
+    /// # Errors
+    /// [`HostError::Map`] where the pool has no free one, as a rule.
+    pub fn map_gigantic() -> Result<Arena, HostError> {
+        let error = |source| HostError::Map { bytes: GIGANTIC_BYTES, source };
+        let map = MmapOptions::new()
+            .len(GIGANTIC_BYTES)
+            .huge(Some(GIGANTIC_BITS))
+            .map_anon()
+            .map_err(error)?;
+        // A control group without room for it ends a process at its first touch, but
+        // refuses this call. Kernels before 5.14 do not know it.
+        match map.advise(Advice::PopulateWrite) {
+            Err(why) if why.raw_os_error() != Some(libc::EINVAL) => return Err(error(why)),
+            _ => {}
+        }
+        let lines = GIGANTIC_BYTES / LINE_BYTES;
+        Ok(Arena { map, start: 0, padded_bytes: GIGANTIC_BYTES, lines, touched: true })
     }
 
     /// Makes all pages come from node `nid` alone. Only before the first touch: that

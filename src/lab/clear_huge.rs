@@ -96,12 +96,19 @@ fn parts(
     Ok(complete && gigantic(lab, options, record)? && touch::part(lab, options, record)?)
 }
 
-/// 1 GiB, where it fits.
+/// 1 GiB, where it fits: a page of the kernel's pool if one is free, else huge pages.
 fn gigantic(lab: &Lab<'_>, options: &Options, record: &mut LabRecord) -> Result<bool, LabError> {
     if !options.gigantic {
         return Ok(true);
     }
-    let mut arena = match lab.arena("clearing 1 GiB", GIB, "machine: --no-gigantic") {
+    let (arena, backing) = match Arena::map_gigantic() {
+        Ok(page) => (Ok(page), "hugetlb-1gib"),
+        Err(_) => {
+            record.head.warnings.push(no_gigantic_page());
+            (lab.arena("clearing 1 GiB", GIB, "machine: --no-gigantic"), "huge-pages")
+        }
+    };
+    let mut arena = match arena {
         Ok(arena) => arena,
         Err(error @ LabError::NoMemory { .. }) => {
             let text = format!("1 GiB is not cleared: {error}");
@@ -110,8 +117,18 @@ fn gigantic(lab: &Lab<'_>, options: &Options, record: &mut LabRecord) -> Result<
         }
         Err(other) => return Err(other),
     };
+    record.settings.insert("gigantic_backing".into(), backing.into());
     let runs = lab.runs.min(FEW_RUNS);
     part(lab, record, ("gigantic", runs, 6), &gigantic_cells(), arena.lines_mut())
+}
+
+fn no_gigantic_page() -> Warning {
+    Warning::new(
+        "no-gigantic-page",
+        "no page of 1 GiB is free: 1 GiB of 2 MiB pages is cleared instead",
+        "echo 1 > /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages (as root; best soon \
+         after boot)",
+    )
 }
 
 /// Runs the cells of one part on `lines` and adds their points.

@@ -8,11 +8,14 @@
 //! `host`, `stats` and `record` alone.
 
 pub mod clear_huge;
+mod limits;
 pub mod mremap;
 pub mod prefetch;
 pub mod pte_scan;
 pub mod published;
 pub mod team;
+
+pub use limits::Limits;
 
 use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
@@ -102,6 +105,8 @@ pub struct Lab<'l> {
     pub seed: u64,
     /// Told how far the work is.
     pub progress: &'l dyn Progress,
+    /// Told which parts their time limits ended.
+    pub limits: &'l Limits,
     /// Asked between samples; `true` ends the work.
     pub stop: &'l (dyn Fn() -> bool + Sync),
 }
@@ -145,6 +150,7 @@ impl Lab<'_> {
         let ends = began.saturating_add(limit_s.saturating_mul(1_000_000_000));
         'rounds: for round in 0..runs {
             if round > 0 && self.runs_are_default && self.clock.now_ns() > ends {
+                self.limits.note(what, round, runs);
                 break;
             }
             let mut order: Vec<usize> = (0..cases).collect();
@@ -331,6 +337,7 @@ pub(crate) mod bench_of_tests {
             host: &HostFacts::default(),
             caches: &[CacheFacts { level: 1, bytes: 32 << 10 }],
             argv: &["pageinit".to_owned()],
+            limits: &Limits::default(),
             runs: 2,
             runs_are_default: false,
             seed: 7,
@@ -379,6 +386,26 @@ mod tests {
             assert_eq!(samples.of_case.iter().map(Vec::len).sum::<usize>(), 3);
             let failed = lab.rounds("test", (1, 1, 9), |_| Err::<u64, _>(HostError::NoCpus));
             assert!(failed.is_err());
+        });
+    }
+
+    #[test]
+    fn a_time_limit_ends_a_part_between_rounds_and_says_so() {
+        with_lab(&|| false, |lab| {
+            let lab = Lab { runs_are_default: true, ..lab };
+            let later = |_| {
+                let began = lab.clock.now_ns();
+                while lab.clock.now_ns() == began {}
+                Ok::<_, LabError>(1)
+            };
+            assert!(lab.limits.warning().is_none());
+            let samples = lab.rounds("table", (2, 3, 0), later).unwrap();
+            assert_eq!((samples.complete, samples.of_case), (true, vec![vec![1]; 2]));
+            let said = lab.limits.warning().unwrap().to_string();
+            assert!(said.contains("1 of 3 in \"table\""), "{said}");
+            let asked_for = Lab { runs_are_default: false, ..lab };
+            let samples = asked_for.rounds("page", (1, 3, 0), later).unwrap();
+            assert_eq!(samples.of_case, [vec![1; 3]]);
         });
     }
 

@@ -8,7 +8,8 @@
 //! [`evidence`]).
 //! [`input`] finds out which of them an argument means. [`assume`] places memory of
 //! which only sizes are known, [`check`] holds every front end to the same rules.
-//! [`limits`] says how much of this host may be used.
+//! [`limits`] says how much of this host may be used, [`doctor`] whether it is fit for
+//! measuring.
 //! `kernel` turns a machine into a layout; `host` (the layer) binds and pins.
 
 pub mod assume;
@@ -16,6 +17,7 @@ pub mod bootlog;
 pub mod capture;
 pub mod check;
 pub mod cpulist;
+pub mod doctor;
 pub mod error;
 pub mod evidence;
 pub mod facts;

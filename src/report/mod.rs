@@ -6,6 +6,7 @@
 //! [`validate`] show predictions, and say so. `cli` prints what these return.
 
 pub mod compare;
+pub mod doctor;
 pub mod estimate;
 mod grid;
 pub mod init_times;

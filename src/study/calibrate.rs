@@ -1,13 +1,16 @@
 //! Measuring this host for predictions: every strategy's phases, one thread and all.
 //!
 //! [`calibrate`] runs `compare` with one thread per node and with all CPUs of the
-//! smallest node, and keeps ns per page of each phase. [`phases`] turns a calibration
+//! smallest node, and keeps ns per page of each phase; [`stores`] measures what lies
+//! below. [`phases`] turns a calibration
 //! into costs for the model: with one thread nothing is shared, and what many threads
 //! lose against it is put down to memory bandwidth.
 
+mod stores;
+
 use super::StudyError;
 use super::compare::{HostContext, Options, compare};
-use crate::exec::Stop;
+use crate::exec::{ExecError, Stop};
 use crate::kernel::KernelModel;
 use crate::machine::Machine;
 use crate::model::constants as k;
@@ -17,6 +20,7 @@ use crate::plan::PhaseName;
 use crate::progress::Progress;
 use crate::record::calibration::{CALIBRATION_SCHEMA, Calibration, Rate};
 use crate::record::{Head, Label, Record};
+use crate::units::{Bytes, MIB};
 use crate::warning::Warning;
 
 /// The phases that are told apart.
@@ -54,6 +58,11 @@ pub fn calibrate(
         rates.extend(self::rates(&all));
         complete = all.head.complete;
     }
+    let below = match complete {
+        true => stores::measure(&bench(host, options, progress, stop)?).map_err(ExecError::from)?,
+        false => stores::Rates::default(),
+    };
+    complete &= below.complete;
     warnings.extend(not_shown(nodes.len(), most_threads));
     Ok(Calibration {
         head: Head {
@@ -65,6 +74,42 @@ pub fn calibrate(
         kernel: kernel.version.to_string(),
         most_threads,
         rates,
+        stores: below.stores,
+        passes: below.passes,
+        first_touch: below.first_touch,
+    })
+}
+
+/// Seconds after which a node's series end early.
+const NODE_LIMIT_S: u64 = 10;
+
+/// A buffer of twice the last-level cache, at least 64 MiB, where that fits.
+fn bench<'b>(
+    host: &'b HostContext,
+    options: &Options,
+    progress: &'b dyn Progress,
+    stop: Stop<'b>,
+) -> Result<stores::Bench<'b>, StudyError> {
+    let cache = host.machine.caches.iter().map(|cache| cache.bytes).max().unwrap_or(0);
+    let room = host.budget.usable_bytes() / 4 / (2 * MIB) * (2 * MIB);
+    let wanted = (2 * cache).max(64 * MIB).next_multiple_of(2 * MIB);
+    if room == 0 {
+        return Err(StudyError::NoMemory {
+            what: "measuring stores".into(),
+            needed: Bytes(wanted),
+            free: Bytes(host.budget.usable_bytes()),
+            limit: "free memory".into(),
+        });
+    }
+    Ok(stores::Bench {
+        topo: &host.topo,
+        clock: &host.clock,
+        buffer_bytes: wanted.min(room),
+        runs: options.runs,
+        seed: options.seed,
+        limit_s: NODE_LIMIT_S,
+        progress,
+        stop,
     })
 }
 

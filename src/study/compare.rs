@@ -16,7 +16,7 @@ use crate::host::store::Store;
 use crate::host::topology::HostTopology;
 use crate::kernel::cmdline::CommandLine;
 use crate::kernel::{BootInput, KernelModel, Layout};
-use crate::machine::Machine;
+use crate::machine::{Machine, doctor};
 use crate::pfn::{Nid, PfnRange};
 use crate::plan::{Executor, Strategy, Work};
 use crate::progress::{Progress, Unit};
@@ -108,6 +108,7 @@ pub fn compare(
     check_nodes(&nodes, buffer.copies, |nid| node_available_bytes(Path::new("/"), nid))?;
     let mut record = new_record(machine, &whole, host, options);
     record.head.warnings.extend(machine.warnings.iter().chain(&whole.warnings).cloned());
+    record.head.warnings.extend(doctor::warnings(host.clock.facts()));
     record.execution = execution(&buffer, &nodes, options);
     record.head.warnings.extend(buffer.warnings);
     record.head.warnings.extend(stand_ins(machine, &record.execution.mapping));

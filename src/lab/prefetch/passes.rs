@@ -186,6 +186,11 @@ fn free(lines: &mut [Line]) {
     }
 }
 
+/// The free pass alone.
+pub fn free_pass(lines: &mut [Line]) {
+    free(lines);
+}
+
 /// What struct page `at` holds after a pass over memory filled with 0xff.
 pub fn expected(at: usize, prepare: &Prepare, then: Then) -> [u64; 8] {
     let mut words = if prepare.zeroes() { [0; 8] } else { [u64::MAX; 8] };

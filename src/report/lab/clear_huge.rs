@@ -126,8 +126,12 @@ fn gigantic(record: &LabRecord) -> String {
     if points.is_empty() {
         return String::new();
     }
+    let backing = match record.settings.get("gigantic_backing") {
+        Some(Factor::Name(name)) if name == "hugetlb-1gib" => "1 GiB, cold\none page",
+        _ => "1 GiB, cold\n2 MiB pages",
+    };
     let mut rows = table(
-        ["1 GiB, cold", "chunk", "pair", "median [95 %]", "GB/s", "mean (σ)", "n"]
+        [backing, "chunk", "pair", "median [95 %]", "GB/s", "mean (σ)", "n"]
             .map(str::to_owned)
             .to_vec(),
     );
