@@ -72,6 +72,36 @@ pub struct Record {
     pub prefetch: Option<Prefetch>,
     /// What the measured rates mean for whole machines.
     pub scaled: Vec<ScaledMachine>,
+    /// Ratios that others published, beside the same ones here.
+    #[serde(default)]
+    pub published: Vec<PublishedRatio>,
+}
+
+/// A published ratio of two ways to write struct pages, and the same one measured here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PublishedRatio {
+    /// The publication.
+    pub id: String,
+    /// What was timed there, in the author's words.
+    pub what: String,
+    /// The machine and kernel it was published for.
+    pub machine: String,
+    /// The strategy that stands for it here.
+    pub strategy: String,
+    /// Its store.
+    pub store: Option<String>,
+    /// The strategy it is divided by.
+    pub baseline: String,
+    /// The published ratio.
+    pub published: f64,
+    /// Median of the ratios of the threads' phase measured here, run by run.
+    pub measured: f64,
+    /// Its 95 % bootstrap interval.
+    pub ci95: [f64; 2],
+    /// Threads per node here; there it was one.
+    pub threads: u32,
+    /// Whether pages were freed here; there nothing was.
+    pub free: bool,
 }
 
 /// The computer that measured.

@@ -17,7 +17,8 @@ use clap::{Args, ValueEnum, value_parser};
 pub(super) struct MachineArgs {
     #[command(flatten)]
     pub(super) input: InputArgs,
-    /// Base page size, where the input does not say
+    /// Base page size, where the input does not say; where it does, `estimate` tells what
+    /// this one would change
     #[arg(long, value_name = "SIZE", value_parser = parse_page_size)]
     page_size: Option<Bytes>,
 }
@@ -122,6 +123,25 @@ impl MachineArgs {
     /// Loads the machine, with the place of every fact.
     pub(super) fn load_explained(&self) -> Result<Loaded, Failure> {
         Ok(self.request().load()?)
+    }
+
+    /// Loads the machine, and gives back `--page-size` where the input itself says
+    /// another one: then it asks what that would change.
+    pub(super) fn load_with_page_size(&self) -> Result<(Loaded, Option<u64>), Failure> {
+        let mut request = self.request();
+        let asked = request.answers.page_bytes;
+        // Standard input can be read once.
+        if asked.is_none() || request.specs.iter().any(|spec| spec == "-") {
+            return Ok((request.load()?, None));
+        }
+        request.answers.page_bytes = None;
+        match request.load() {
+            Ok(loaded) => {
+                let other = asked.filter(|bytes| *bytes != loaded.machine.page_bytes);
+                Ok((loaded, other))
+            }
+            Err(_) => Ok((self.request().load()?, None)),
+        }
     }
 
     /// What the arguments ask for.

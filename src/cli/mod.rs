@@ -25,6 +25,7 @@ mod saving;
 mod strategies;
 mod sweep;
 mod validate;
+mod what_if_args;
 
 use crate::host::signal;
 use clap::{Parser, Subcommand};

@@ -3,9 +3,10 @@
 use super::exit::{self, Failure};
 use super::output;
 use super::saving::{SaveArgs, save_and_show};
+use crate::machine::input::{Format, Request};
 use crate::report;
 use crate::study::published::{self, Figures};
-use crate::study::validate::validate;
+use crate::study::validate::{boot_logs, empty, validate};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,7 +14,9 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   pageinit validate
-  pageinit validate --figures my-figures.json --json";
+  pageinit validate --figures my-figures.json --json
+  pageinit validate --boot-log boot.log
+  dmesg | pageinit validate --boot-log - --json";
 
 /// Files beyond this size are no lists of figures; one takes up to 100 times its size.
 const MOST_BYTES: u64 = 4 << 20;
@@ -25,6 +28,10 @@ pub(super) struct Args {
     /// Figures to predict, as JSON or TOML [default: the built-in ones]
     #[arg(long, value_name = "FILE")]
     figures: Option<PathBuf>,
+    /// Boot logs to predict blind, line by line, instead of the built-in figures; - is
+    /// standard input
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    boot_log: Vec<String>,
     /// Write one JSON document
     #[arg(long)]
     json: bool,
@@ -35,11 +42,19 @@ pub(super) struct Args {
 /// Predicts and compares.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let keeper = args.save.keeper()?;
-    let (name, figures) = match &args.figures {
-        Some(path) => (path.display().to_string(), read(path)?),
-        None => ("the built-in figures".into(), published::builtin()),
+    let mut record = match (&args.figures, args.boot_log.is_empty()) {
+        (Some(path), _) => validate(&path.display().to_string(), &read(path)?, output::argv())?,
+        (None, true) => validate("the built-in figures", &published::builtin(), output::argv())?,
+        (None, false) => {
+            let name = format!("boot logs: {}", args.boot_log.join(", "));
+            empty(&name, &Figures::default(), output::argv())
+        }
     };
-    let record = validate(&name, &figures, output::argv())?;
+    if !args.boot_log.is_empty() {
+        let specs = args.boot_log.clone();
+        let format = Some(Format::BootLog);
+        boot_logs::add(&mut record, &Request { specs, format, ..Request::default() }.logs()?)?;
+    }
     save_and_show(keeper, &record, || {
         if args.json {
             return output::json(&record);

@@ -220,6 +220,7 @@ impl Drawing<'_> {
         record.points = drawn.points();
         record.ratios = drawn.ratios(&record.baseline);
         record.prefetch = drawn.prefetch();
+        record.published = super::beside::ratios(record);
         let shares: Vec<f64> = samples.iter().flatten().map(RunTimes::overhead_share).collect();
         note_cpus(record, samples);
         record.execution.overhead_share = (!shares.is_empty()).then(|| median(&shares));
@@ -365,6 +366,7 @@ fn new_record(machine: &Machine, whole: &Layout, host: &HostContext, options: &O
         ratios: Vec::new(),
         prefetch: None,
         scaled: Vec::new(),
+        published: Vec::new(),
     }
 }
 

@@ -3,12 +3,14 @@
 //! [`compare()`] executes the boot strategies on this host. [`Candidate`] is one
 //! strategy with one store, [`rounds`] runs them; [`setup`] decides buffer, window and mapping;
 //! [`figures`] turns times into points, ratios and the prefetch effect; [`scale`]
-//! multiplies rates up to whole machines and labels that. Predictions: [`estimate`] one
+//! multiplies rates up to whole machines and labels that; [`beside`] has published
+//! ratios. Predictions: [`estimate`] one
 //! machine, [`sweep`] many combinations, [`validate`] the [`published`] figures, each of
 //! which [`subject`] turns into a machine; [`calibrate`] measures this host for them.
 //! [`diff`] holds two records against each other.
 //! Uses `exec` and `model` to run and `kernel` and `plan` to know what; shows nothing.
 
+pub mod beside;
 pub mod calibrate;
 pub mod candidates;
 pub mod compare;

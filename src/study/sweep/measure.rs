@@ -133,9 +133,9 @@ fn prepare(job: &Job<'_>, first: Combination, measure: &Measure<'_>) -> Result<R
     let host = measure.host;
     let text = |error: StudyError| error.to_string();
     let whole = layout(&machine, kernel).map_err(|error| error.to_string())?;
-    let buffer = plan_buffer(&whole, host, &options).map_err(text)?;
+    let buffer = plan_buffer(&whole, &host.room, &options).map_err(text)?;
     let executed = buffer.window.layout.clone();
-    let nodes = map_nodes(&machine, &executed, host, &options).map_err(text)?;
+    let nodes = map_nodes(&machine, &executed, &host.room, &options).map_err(text)?;
     let available = |nid| node_available_bytes(Path::new("/"), nid);
     check_nodes(&nodes, buffer.copies, available).map_err(text)?;
     let mut warnings = whole.warnings.clone();

@@ -12,7 +12,7 @@ use crate::progress::Unit;
 use crate::record::Label;
 use crate::record::sweep::{MachineShape, SweepPoint};
 use crate::study::StudyError;
-use crate::study::estimate::{Case, bound_by};
+use crate::study::estimate::{Case, bound_by, node_bytes};
 use rayon::prelude::*;
 
 /// Machines under one kernel that are laid out at the same time.
@@ -161,7 +161,7 @@ fn point(
         total_ns: whole(run.total_ns()),
         boot_cpu_ns: whole(run.share_ns(Executor::BootCpu)),
         nodes_ns: whole(run.share_ns(Executor::NodeThreads)),
-        node_bytes: Some(node_bytes(&run)),
+        node_bytes: Some(node_bytes(&run, case.layout.struct_page_bytes)),
         range_ns: [whole(range.low_ns), whole(range.high_ns)],
         bound_by: bound_by(run.bound(&case.hardware)),
         nodes: shape.nodes,
