@@ -22,6 +22,7 @@ mod man;
 mod output;
 mod report;
 mod saving;
+mod schema;
 mod strategies;
 mod sweep;
 mod validate;
@@ -86,6 +87,8 @@ enum Verb {
     Strategies(strategies::Args),
     /// Is this host fit for measuring: reads, changes nothing
     Doctor(doctor::Args),
+    /// Write JSON Schemas of the records
+    Schema(schema::Args),
     /// Write completions for a shell
     Completions(completions::Args),
     /// Write manual pages
@@ -110,6 +113,7 @@ pub fn run() -> ExitCode {
         Verb::Diff(args) => diff::run(&args),
         Verb::Strategies(args) => strategies::run(&args),
         Verb::Doctor(args) => doctor::run(&args),
+        Verb::Schema(args) => schema::run(&args),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),
     };

@@ -14,6 +14,7 @@ pub const ESTIMATE_SCHEMA: &str = "pageinit/estimate/1";
 
 /// One prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// What every document begins with.
     #[serde(flatten)]
@@ -64,6 +65,7 @@ pub struct Estimate {
 
 /// One time of a boot log against its prediction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Logged {
     /// `deferred-init`, `zone-init`, `zone-device` or `hugetlb`.
     pub what: String,
@@ -95,6 +97,7 @@ pub struct Logged {
 
 /// One change, or several together, against the boot without any.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WhatIfRow {
     /// For programs: `base`, `fake-numa`, `together`, `hotplug-serial`.
     pub name: String,
@@ -118,6 +121,7 @@ pub struct WhatIfRow {
 
 /// A part of a what-if's time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WhatIfPart {
     /// What is done.
     pub part: String,
@@ -127,6 +131,7 @@ pub struct WhatIfPart {
 
 /// What a prediction rests on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AnchorFacts {
     /// `class`, `class-guest`, `default`, `default-guest`, `anchor` or `calibration`.
     pub kind: String,
@@ -136,6 +141,7 @@ pub struct AnchorFacts {
 
 /// The processor class as it was used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProcessorFacts {
     /// The class.
     pub class: String,
@@ -153,6 +159,7 @@ pub struct ProcessorFacts {
 
 /// What one executor did in one phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TimelineSpan {
     /// The phase.
     pub phase: String,
@@ -174,6 +181,7 @@ pub struct TimelineSpan {
 
 /// One phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PhaseFacts {
     /// The phase.
     pub phase: String,
@@ -191,6 +199,7 @@ pub struct PhaseFacts {
 
 /// One node's share of the nodes' longest phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeEstimate {
     /// The node.
     pub nid: u32,
@@ -212,6 +221,7 @@ pub struct NodeEstimate {
 
 /// Another strategy or kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Saving {
     /// The strategy.
     pub strategy: String,

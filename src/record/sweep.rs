@@ -11,6 +11,7 @@ pub const SWEEP_SCHEMA: &str = "pageinit/sweep/1";
 
 /// All points of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Sweep {
     /// What every document begins with.
     #[serde(flatten)]
@@ -44,6 +45,7 @@ pub struct Sweep {
 
 /// What a sweep was asked for, apart from the program's version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SweepQuestion {
     /// A number that differs where machines differ, in hexadecimal.
     pub machine_digest: String,
@@ -81,6 +83,7 @@ pub struct SweepQuestion {
 
 /// A combination without a figure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SkippedPoint {
     /// The kernel version.
     pub kernel: String,
@@ -102,6 +105,7 @@ pub struct SkippedPoint {
 
 /// One combination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SweepPoint {
     /// The kernel version.
     pub kernel: String,
@@ -149,6 +153,7 @@ const fn modelled() -> Label {
 
 /// The runs of a combination, label `measured`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MeasuredPoint {
     /// One time per run for the executed pages, in order of the rounds.
     pub samples_ns: Vec<u64>,
@@ -168,6 +173,7 @@ pub struct MeasuredPoint {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MachineShape {
     /// Nodes that have memory.
     #[serde(default)]
@@ -190,6 +196,7 @@ impl SweepPoint {
 
 /// The fewest threads from which more add under 5 %.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Knee {
     /// The machine.
     #[serde(flatten)]
@@ -210,6 +217,7 @@ pub struct Knee {
 
 /// The chunk with the least total.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BestChunk {
     /// The machine.
     #[serde(flatten)]
@@ -228,6 +236,7 @@ pub struct BestChunk {
 
 /// The nodes' time of `setup-zero` divided by that of `deferred`, over threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SetupZero {
     /// The machine.
     #[serde(flatten)]
