@@ -123,10 +123,12 @@ fn logs_are_predicted_blind_with_statistics() {
 
 #[test]
 fn the_first_node_of_a_boot_can_anchor_the_others() {
+    let range = "[    0.001] node   1: [mem 0x0000000240000000-0x000000043fffffff]";
+    let line = "[    0.270000] node 1 deferred pages initialised in 66ms";
     let two = LOG
-        .replace("000000023fffffff]\n", "000000023fffffff]\n[    0.001] node   1: [mem 0x0000000240000000-0x000000043fffffff]\n")
+        .replace("000000023fffffff]\n", &format!("000000023fffffff]\n{range}\n"))
         .replace("Brought up 1 node, 4 CPUs", "Brought up 2 nodes, 4 CPUs")
-        .replace("[    0.300000]", "[    0.270000] node 1 deferred pages initialised in 66ms\n[    0.300000]")
+        .replace("[    0.300000]", &format!("{line}\n[    0.300000]"))
         .replace("5.10.0-9-amd64", "5.4.0");
     let dir = tempfile::tempdir().expect("a temporary folder");
     let log = file(dir.path(), "two.log", &two);
