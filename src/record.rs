@@ -8,9 +8,13 @@
 
 pub mod any;
 pub mod calibration;
+pub mod diff;
 pub mod estimate;
+pub mod file;
 mod head;
+pub mod keeper;
 pub mod lab;
+pub mod memory;
 pub mod sweep;
 pub mod validate;
 
@@ -55,6 +59,9 @@ pub struct Record {
     pub kernel: Value,
     /// How the memmap was executed.
     pub execution: Execution,
+    /// What lies where; null in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<memory::MemoryFacts>,
     /// What was executed, strategy by strategy.
     pub plans: Vec<PlanFacts>,
     /// The figures.

@@ -65,6 +65,32 @@ pub fn mean_sd(samples: &[f64]) -> (f64, Option<f64>) {
     (mean, (samples.len() > 1).then(|| (squares / (count - 1.0)).sqrt()))
 }
 
+/// The ratio of the medians `time ÷ baseline` of runs that do not belong together, with a
+/// percentile bootstrap interval: both are resampled, each from its own runs.
+///
+/// `None` for no samples and where the baseline's median is not above 0. Resamples whose
+/// baseline is 0 are left out.
+pub fn ratio_of_medians(time: &[f64], baseline: &[f64], seed: u64) -> Option<Summary> {
+    let center = median(time) / median(baseline);
+    if time.is_empty() || baseline.is_empty() || !center.is_finite() {
+        return None;
+    }
+    let mut rng = Rng::new(seed);
+    let mut scratch = Vec::new();
+    let mut resampled = |samples: &[f64]| {
+        scratch.clear();
+        scratch.extend((0..samples.len()).map(|_| samples[rng.below(samples.len())]));
+        scratch.sort_by(f64::total_cmp);
+        median_of_sorted(&scratch)
+    };
+    let ratios = (0..RESAMPLES).map(|_| resampled(time) / resampled(baseline));
+    let mut ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite()).collect();
+    ratios.sort_by(f64::total_cmp);
+    let last = ratios.len().checked_sub(1)?;
+    let at = |share: f64| ratios[(last as f64 * share).round() as usize];
+    Some(Summary { median: center, ci95: [at(0.025), at(0.975)] })
+}
+
 /// The ratios `time ÷ baseline` of runs that belong together, pair by pair.
 ///
 /// Pairs beyond the shorter list and pairs with a baseline of 0 are left out.
@@ -129,6 +155,21 @@ mod tests {
     fn ratios_are_taken_run_by_run() {
         assert_eq!(paired_ratios(&[2.0, 9.0], &[1.0, 3.0]), [2.0, 3.0]);
         assert_eq!(paired_ratios(&[2.0], &[0.0]), [] as [f64; 0]);
+    }
+
+    #[test]
+    fn a_ratio_of_medians_has_the_spread_of_both() {
+        let steady = vec![100.0; 7];
+        let noisy: Vec<f64> = (0..7).map(|i| 190.0 + f64::from(i) * 5.0).collect();
+        let of = |a: &[f64], b: &[f64]| ratio_of_medians(a, b, 1);
+        assert_eq!(of(&steady, &steady).unwrap(), Summary { median: 1.0, ci95: [1.0, 1.0] });
+        let ratio = of(&noisy, &steady).unwrap();
+        assert_eq!(ratio.median, 2.05);
+        assert!(ratio.ci95[0] < 2.0 && ratio.ci95[1] > 2.1, "{ratio:?}");
+        let both = of(&noisy, &noisy).unwrap();
+        let width = |s: Summary| (s.ci95[1] - s.ci95[0]) / s.median;
+        assert!(width(both) > 1.2 * width(ratio), "{both:?} {ratio:?}");
+        assert_eq!((of(&[], &steady), of(&steady, &[]), of(&steady, &[0.0])), (None, None, None));
     }
 
     #[test]

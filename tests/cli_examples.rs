@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-const VERBS: [&[&str]; 18] = [
+const VERBS: [&[&str]; 20] = [
     &[],
     &["machine"],
     &["layout"],
@@ -17,6 +17,8 @@ const VERBS: [&[&str]; 18] = [
     &["estimate"],
     &["sweep"],
     &["validate"],
+    &["report"],
+    &["diff"],
     &["strategies"],
     &["doctor"],
     &["completions"],
@@ -117,6 +119,27 @@ node   0   1
 const FIGURES: &str =
     r#"[{"id": "example", "machine": {"arch": "x86_64", "nodes": 2}, "measurements": []}]"#;
 
+/// Records of one host before and after something, and of two hosts.
+fn records() -> [(&'static str, String); 4] {
+    let fixture = |name: &str| {
+        let path = format!("{}/fixtures/records/{name}", env!("CARGO_MANIFEST_DIR"));
+        fs::read_to_string(path).expect("the fixture is there")
+    };
+    let (before, node) = (fixture("compare-v1.json"), fixture("calibration-v1.json"));
+    let mut after: serde_json::Value = serde_json::from_str(&before).expect("a record");
+    for point in after["points"].as_array_mut().expect("points") {
+        // So fast that no noise hides it: with --strict the example ends with 0, too.
+        let runs = point["samples_ns"].as_array_mut().expect("runs");
+        runs.iter_mut().for_each(|ns| *ns = (ns.as_u64().expect("ns") / 100).into());
+    }
+    [
+        ("before.json", before),
+        ("after.json", after.to_string()),
+        ("node1.json", node.clone()),
+        ("node2.json", node),
+    ]
+}
+
 /// A folder in which examples find the project's fixtures and leave their files.
 fn scratch() -> TempDir {
     let dir = TempDir::new().expect("a temporary folder");
@@ -125,6 +148,9 @@ fn scratch() -> TempDir {
     for (name, text) in
         [("my-figures.json", FIGURES), ("boot.log", BOOT_LOG), ("numactl.txt", NUMACTL)]
     {
+        fs::write(dir.path().join(name), text).expect("the temporary folder is writable");
+    }
+    for (name, text) in records() {
         fs::write(dir.path().join(name), text).expect("the temporary folder is writable");
     }
     dir

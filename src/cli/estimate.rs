@@ -4,6 +4,7 @@ use super::exit::{self, Failure};
 use super::inputs::MachineArgs;
 use super::kernel_args::{Chosen, KernelArgs};
 use super::output;
+use super::saving::{SaveArgs, save_and_show};
 use super::what_if_args::WhatIfArgs;
 use crate::kernel::KernelModel;
 use crate::machine::Machine;
@@ -36,6 +37,9 @@ Examples:
   pageinit estimate -m @2n-skylake-768g --hotplug 1TiB --device-memory 1TiB
   pageinit estimate -m @2n-skylake-768g --kernel 5.4 --fake-numa 16 --init-on-free
   pageinit estimate -m @2n-skylake-768g --kexec --kdump 512MiB";
+
+/// Files beyond this size are no calibrations.
+const MOST_BYTES: u64 = 4 << 20;
 
 /// Arguments of `estimate`.
 #[derive(Debug, clap::Args)]
@@ -73,6 +77,8 @@ pub(super) struct Args {
     /// Write one JSON document
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    save: SaveArgs,
     // Last: its heading would hold for whatever follows.
     #[command(flatten)]
     what_if: WhatIfArgs,
@@ -106,6 +112,7 @@ impl VirtArg {
 
 /// Predicts.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let keeper = args.save.keeper()?;
     let (loaded, page_bytes) = args.machine.load_with_page_size()?;
     let (machine, log) = (&loaded.machine, loaded.boot.as_deref());
     let Chosen { kernel, line, mut warnings } = args.kernel.choose_with_log(machine, log)?;
@@ -116,7 +123,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut record = estimate(machine, &kernel, &question)?;
     let doubtful = !doubts.is_empty() && args.strict;
     record.head.warnings.extend(warnings.into_iter().chain(doubts));
-    show(args, &kernel, &record)?;
+    save_and_show(keeper, &record, || show(args, &kernel, &record))?;
     Ok(if doubtful { ExitCode::from(exit::UNTRUSTWORTHY) } else { ExitCode::SUCCESS })
 }
 
@@ -137,6 +144,10 @@ fn calibrated(
     machine: &Machine,
 ) -> Result<(Vec<CalibratedPhase>, Vec<Warning>), Failure> {
     let failed = |text: String| Failure::new(exit::FAILED, format!("{}: {text}", path.display()));
+    let bytes = fs::metadata(path).map_err(|e| failed(e.to_string()))?.len();
+    if bytes > MOST_BYTES {
+        return Err(failed("is larger than 4 MiB: not a calibration".into()));
+    }
     let text = fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
     let found: Calibration = serde_json::from_str(&text).map_err(|e| failed(e.to_string()))?;
     if found.head.schema != CALIBRATION_SCHEMA {

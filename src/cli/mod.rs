@@ -9,6 +9,7 @@ mod calibrate;
 mod capture;
 mod compare;
 mod completions;
+mod diff;
 mod doctor;
 mod estimate;
 mod exit;
@@ -19,11 +20,14 @@ mod layout;
 mod machine;
 mod man;
 mod output;
+mod report;
+mod saving;
 mod strategies;
 mod sweep;
 mod validate;
 mod what_if_args;
 
+use crate::host::signal;
 use clap::{Parser, Subcommand};
 use exit::Failure;
 use std::process::ExitCode;
@@ -44,12 +48,14 @@ Examples:
   pageinit layout --kernel 6.12         what Linux 6.12 places where on this host
   pageinit estimate -m @16n-hp-12t      predict it instead
   pageinit lab prefetch                 does zeroing fetch for the field writes
+  pageinit report before.json           a record as tables
+  pageinit diff before.json after.json  is the second faster or slower
   pageinit machine -m list              the built-in machines
   dmesg | pageinit machine -m -         the machine of a boot log
   pageinit strategies                   what the strategies stand for
   pageinit doctor                       is this host fit for measuring
 
-Exit status: 0 ok, 1 failed, 2 usage, 3 untrustworthy (with --strict),
+Exit status: 0 ok, 1 failed, 2 usage, 3 untrustworthy (with --strict), 4 slower (diff),
 5 wrong data, 6 no resources, 7 not supported here, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
@@ -66,12 +72,16 @@ enum Verb {
     Calibrate(calibrate::Args),
     /// Predict a machine's boot phases in virtual time
     Estimate(estimate::Args),
-    /// Predict over threads, chunks, strategies and kernels; find the knee
+    /// Predict or measure over machines, threads, chunks, strategies, kernels; find the knee
     Sweep(sweep::Args),
     /// Hold the model's predictions against published figures
     Validate(validate::Args),
     /// Small real experiments beside the boot: prefetch, clear-huge, mremap, pte-scan
     Lab(lab::Args),
+    /// Show records as tables, blame, critical-chain, csv or markdown
+    Report(report::Args),
+    /// Two records: faster, slower or inconclusive; the exit status is the verdict
+    Diff(diff::Args),
     /// List the strategies and the stores they can use
     Strategies(strategies::Args),
     /// Is this host fit for measuring: reads, changes nothing
@@ -84,6 +94,7 @@ enum Verb {
 
 /// Parses the arguments, does what they say, and returns the exit status.
 pub fn run() -> ExitCode {
+    signal::report_large_files();
     let cli = Cli::parse();
     let done = match cli.verb {
         Verb::Machine(args) => machine::run(&args),
@@ -95,6 +106,8 @@ pub fn run() -> ExitCode {
         Verb::Sweep(args) => sweep::run(&args),
         Verb::Validate(args) => validate::run(&args),
         Verb::Lab(args) => lab::run(&args),
+        Verb::Report(args) => report::run(&args),
+        Verb::Diff(args) => diff::run(&args),
         Verb::Strategies(args) => strategies::run(&args),
         Verb::Doctor(args) => doctor::run(&args),
         Verb::Completions(args) => completions::run(&args),
@@ -102,11 +115,11 @@ pub fn run() -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        Err(failure) => report(&failure),
+        Err(failure) => failed(&failure),
     }
 }
 
-fn report(failure: &Failure) -> ExitCode {
+fn failed(failure: &Failure) -> ExitCode {
     if let Some(message) = failure.message() {
         output::talk(&format!("error: {message}"));
     }

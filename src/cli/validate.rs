@@ -2,6 +2,7 @@
 
 use super::exit::{self, Failure};
 use super::output;
+use super::saving::{SaveArgs, save_and_show};
 use crate::machine::input::{Format, Request};
 use crate::report;
 use crate::study::published::{self, Figures};
@@ -19,8 +20,8 @@ Examples:
   pageinit validate --boot-log boot.log --anchor first-node
   dmesg | pageinit validate --boot-log - --json";
 
-/// Files beyond this size are no lists of figures.
-const MOST_BYTES: u64 = 64 << 20;
+/// Files beyond this size are no lists of figures; one takes up to 100 times its size.
+const MOST_BYTES: u64 = 4 << 20;
 
 /// Arguments of `validate`.
 #[derive(Debug, clap::Args)]
@@ -39,6 +40,8 @@ pub(super) struct Args {
     /// Write one JSON document
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    save: SaveArgs,
 }
 
 /// What of a log is taken as known.
@@ -50,6 +53,7 @@ enum AnchorArg {
 
 /// Predicts and compares.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let keeper = args.save.keeper()?;
     let mut record = match (&args.figures, args.boot_log.is_empty()) {
         (Some(path), _) => validate(&path.display().to_string(), &read(path)?, output::argv())?,
         (None, true) => validate("the built-in figures", &published::builtin(), output::argv())?,
@@ -64,12 +68,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         let logs = Request { specs, format, ..Request::default() }.logs()?;
         boot_logs::add(&mut record, &logs, args.anchor == Some(AnchorArg::FirstNode))?;
     }
-    if args.json {
-        output::json(&record)?;
-    } else {
+    save_and_show(keeper, &record, || {
+        if args.json {
+            return output::json(&record);
+        }
         output::warn(&record.head.warnings);
-        output::data(&report::validate::text(&record))?;
-    }
+        output::data(&report::validate::text(&record))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -77,7 +82,7 @@ fn read(path: &Path) -> Result<Figures, Failure> {
     let failed = |text: String| Failure::new(exit::FAILED, format!("{}: {text}", path.display()));
     let bytes = fs::metadata(path).map_err(|e| failed(e.to_string()))?.len();
     if bytes > MOST_BYTES {
-        return Err(failed("is larger than 64 MiB: not a list of figures".into()));
+        return Err(failed("is larger than 4 MiB: not a list of figures".into()));
     }
     let raw = fs::read(path).map_err(|e| failed(e.to_string()))?;
     let text = String::from_utf8(raw).map_err(|_| failed("is not UTF-8 text".into()))?;

@@ -162,20 +162,26 @@ impl Request {
         // One log alone may show all that memblock knew; with other inputs beside it,
         // the machine need not be the one that booted.
         let alone = match contents.as_slice() {
-            [(spec, Content::Log(log))] if !asks => Some(self.one(spec, log)?.clone()),
+            [(spec, Content::Log(log))] if !asks && log.numactl.is_empty() => {
+                Some(self.one(spec, log)?.clone())
+            }
             _ => None,
         };
         let (mut evidence, mut boots) = (Vec::new(), Vec::new());
         for (spec, content) in contents {
-            evidence.push(match content {
-                Content::Whole(machine) => Evidence::of_machine(&machine),
-                Content::Parts(parts) => *parts,
+            match content {
+                Content::Whole(machine) => evidence.push(Evidence::of_machine(&machine)),
+                Content::Parts(parts) => evidence.push(*parts),
                 Content::Log(log) => {
                     let boot = self.one(&spec, &log)?;
                     boots.push(Box::new(boot.clone()));
-                    super::bootlog::evidence::evidence(&spec, boot)?
+                    evidence.push(super::bootlog::evidence::evidence(&spec, boot)?);
+                    // A mail may hold both: as if the two were files of their own.
+                    if !log.numactl.is_empty() {
+                        evidence.push(numactl::parse_lines(&spec, log.numactl.lines())?);
+                    }
                 }
-            });
+            }
         }
         let boot = boots.pop().filter(|_| boots.is_empty());
         let evidence = combine(evidence)?;

@@ -99,6 +99,16 @@ impl AnyRecord {
         }
     }
 
+    /// The verb whose record it is, with the experiment for `lab`: `compare`, `lab mremap`.
+    pub fn kind(&self) -> String {
+        let name = self.head().schema.split('/').nth(1).unwrap_or_default();
+        match self {
+            Self::Calibration(_) => "calibrate".into(),
+            Self::Lab(_) => name.replacen("lab-", "lab ", 1),
+            _ => name.into(),
+        }
+    }
+
     /// What it begins with.
     pub fn head(&self) -> &Head {
         match self {

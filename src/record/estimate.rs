@@ -4,6 +4,7 @@
 //! rests on, and what other strategies and kernels would take. Everything in it is
 //! modelled. `study` fills it, `report` renders it.
 
+use super::memory::MemoryFacts;
 use super::{Head, Label, MachineFacts};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,6 +32,9 @@ pub struct Estimate {
     pub free: bool,
     /// The processor's class and what was used of it.
     pub processor: ProcessorFacts,
+    /// What lies where; null in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryFacts>,
     /// When who does what, in boot order.
     pub timeline: Vec<TimelineSpan>,
     /// The phases from begin to end.

@@ -42,7 +42,7 @@ fn heading(record: &Record) -> String {
         machine.arch,
         grouped(exec.memmap_bytes / STRUCT_PAGE_BYTES),
         Bytes(exec.memmap_bytes),
-        kernel_version(record),
+        super::source::version(&record.kernel).unwrap_or_else(|| "of unknown version".into()),
     );
     let model = record.host.cpu_model.as_deref().unwrap_or("unknown processor");
     let _ = writeln!(
@@ -81,18 +81,11 @@ fn copies(copies: u64) -> String {
     if copies > 1 { format!(" ({copies} copies of the memmap)") } else { String::new() }
 }
 
-fn kernel_version(record: &Record) -> String {
-    let part = |name: &str| record.kernel["version"][name].as_u64();
-    match (part("major"), part("minor")) {
-        (Some(major), Some(minor)) => format!("{major}.{minor}"),
-        _ => "of unknown version".into(),
-    }
-}
-
 fn placement(record: &Record) -> String {
     let places = &record.execution.placement;
-    let total: u64 = places.iter().map(|p| p.bytes).sum();
-    let known: Option<u64> = places.iter().map(|p| p.on_node_bytes).sum();
+    let total: u64 = places.iter().map(|p| p.bytes).fold(0, u64::saturating_add);
+    let known =
+        places.iter().try_fold(0u64, |sum, place| Some(sum.saturating_add(place.on_node_bytes?)));
     match known {
         _ if total == 0 => String::new(),
         Some(on_node) => {
@@ -125,15 +118,7 @@ fn strategies(record: &Record) -> Table {
 }
 
 fn strategy_row(record: &Record, total: &Point) -> Vec<Cell> {
-    let part = |phase: &str| {
-        let same = |p: &&Point| {
-            p.phase == phase
-                && p.nid.is_none()
-                && p.strategy == total.strategy
-                && p.store == total.store
-        };
-        record.points.iter().find(same).map(|p| p.scaled_median_ns)
-    };
+    let part = |phase: &str| part_ns(record, total, phase);
     let ns = total.scaled_median_ns;
     let ratio =
         record.ratios.iter().find(|r| r.strategy == total.strategy && r.store == total.store);
@@ -150,7 +135,7 @@ fn strategy_row(record: &Record, total: &Point) -> Vec<Cell> {
         or_dash(part("deferred")),
         time(ns),
         three_digits(ns / total.scaled_pages.max(1) as f64),
-        three_digits(gb_per_s(total.scaled_pages * STRUCT_PAGE_BYTES, ns)),
+        three_digits(gb_per_s(total.scaled_pages.saturating_mul(STRUCT_PAGE_BYTES), ns)),
         ratio,
     ]
     .into_iter()
@@ -158,7 +143,18 @@ fn strategy_row(record: &Record, total: &Point) -> Vec<Cell> {
     .collect()
 }
 
-fn is_probe(point: &Point) -> bool {
+/// What a phase of the same candidate takes on all nodes of the whole machine.
+pub(super) fn part_ns(record: &Record, total: &Point, phase: &str) -> Option<f64> {
+    let same = |p: &&Point| {
+        p.phase == phase
+            && p.nid.is_none()
+            && p.strategy == total.strategy
+            && p.store == total.store
+    };
+    record.points.iter().find(same).map(|p| p.scaled_median_ns)
+}
+
+pub(super) fn is_probe(point: &Point) -> bool {
     point.strategy.starts_with("probe-")
 }
 
@@ -218,7 +214,7 @@ fn published(ratios: &[PublishedRatio]) -> String {
     out
 }
 
-const fn label(label: Label) -> &'static str {
+pub(super) const fn label(label: Label) -> &'static str {
     match label {
         Label::Measured => "measured",
         Label::Scaled => "scaled",

@@ -253,6 +253,7 @@ pub fn estimate(
         threads,
         free: question.free,
         processor: processor(&case.hardware),
+        memory: Some(super::memory::facts(&case.layout)),
         timeline: timeline(run, case.layout.struct_page_bytes),
         phases: run.phases.iter().map(phase_facts).collect(),
         nodes: nodes(run),
@@ -340,6 +341,13 @@ fn timeline(run: &Run, struct_page_bytes: u64) -> Vec<TimelineSpan> {
         }
     }
     out
+}
+
+/// The bytes of the struct pages that the nodes' threads initialise, each once.
+pub(super) fn node_bytes(run: &Run, struct_page_bytes: u64) -> u64 {
+    let phases = run.phases.iter().filter(|p| p.executor == Executor::NodeThreads);
+    let pages = phases.map(|p| p.works.iter().map(|w| w.pages).sum::<u64>());
+    pages.max().unwrap_or(0).saturating_mul(struct_page_bytes)
 }
 
 fn phase_facts(phase: &PhaseRun) -> PhaseFacts {

@@ -225,7 +225,7 @@ fn add_node(machine: &mut Machine, nid: u32, cores: u32, smt: u32) {
 }
 
 /// Distances by how many nodes there are, where authors do not print them.
-fn distances(nodes: usize) -> Vec<Vec<u32>> {
+pub(super) fn distances(nodes: usize) -> Vec<Vec<u32>> {
     let far = match nodes {
         ..=4 => k::ASSUMED_SLIT_NEAR,
         5..=8 => k::ASSUMED_SLIT_EIGHT,
