@@ -122,6 +122,33 @@ fn logs_are_predicted_blind_with_statistics() {
 }
 
 #[test]
+fn the_first_node_of_a_boot_can_anchor_the_others() {
+    let range = "[    0.001] node   1: [mem 0x0000000240000000-0x000000043fffffff]";
+    let line = "[    0.270000] node 1 deferred pages initialised in 66ms";
+    let two = LOG
+        .replace("000000023fffffff]\n", &format!("000000023fffffff]\n{range}\n"))
+        .replace("Brought up 1 node, 4 CPUs", "Brought up 2 nodes, 4 CPUs")
+        .replace("[    0.300000]", &format!("{line}\n[    0.300000]"))
+        .replace("5.10.0-9-amd64", "5.4.0");
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let log = file(dir.path(), "two.log", &two);
+    let args = ["validate", "--boot-log", &log, "--anchor", "first-node", "--json"];
+    let v = json(&args);
+    let rows = v["records"].as_array().expect("a list");
+    assert_eq!(
+        (&rows[0]["by_construction"], &rows[1]["by_construction"]),
+        (&true.into(), &false.into())
+    );
+    let predicted = rows[0]["predicted_ms"].as_f64().expect("a time");
+    assert!((predicted / 44.0 - 1.0).abs() < 0.02, "{predicted}");
+    assert_eq!(rows[1]["group"], "boot-logs-anchored");
+    assert_eq!(rows[1]["anchor"], "node 0 of the same boot");
+    let n: u64 =
+        v["groups"].as_array().expect("a list").iter().filter_map(|g| g["n"].as_u64()).sum();
+    assert_eq!(n, 2, "node 1 and the device: {}", v["groups"]);
+}
+
+#[test]
 fn every_log_that_says_too_little_has_its_reason() {
     let why = |text: &str| {
         let rows = validated(text)["records"].clone();

@@ -7,6 +7,7 @@ use crate::machine::input::{Format, Request};
 use crate::report;
 use crate::study::published::{self, Figures};
 use crate::study::validate::{boot_logs, empty, validate};
+use clap::ValueEnum;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ Examples:
   pageinit validate
   pageinit validate --figures my-figures.json --json
   pageinit validate --boot-log boot.log
+  pageinit validate --boot-log boot.log --anchor first-node
   dmesg | pageinit validate --boot-log - --json";
 
 /// Files beyond this size are no lists of figures; one takes up to 100 times its size.
@@ -32,11 +34,21 @@ pub(super) struct Args {
     /// standard input
     #[arg(long, value_name = "FILE", num_args = 1..)]
     boot_log: Vec<String>,
+    /// Take the first node that a boot times as known, and predict the rest from it
+    #[arg(long, value_enum, value_name = "WHAT", requires = "boot_log")]
+    anchor: Option<AnchorArg>,
     /// Write one JSON document
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     save: SaveArgs,
+}
+
+/// What of a log is taken as known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum AnchorArg {
+    /// The first node of each boot
+    FirstNode,
 }
 
 /// Predicts and compares.
@@ -53,7 +65,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if !args.boot_log.is_empty() {
         let specs = args.boot_log.clone();
         let format = Some(Format::BootLog);
-        boot_logs::add(&mut record, &Request { specs, format, ..Request::default() }.logs()?)?;
+        let logs = Request { specs, format, ..Request::default() }.logs()?;
+        boot_logs::add(&mut record, &logs, args.anchor == Some(AnchorArg::FirstNode))?;
     }
     save_and_show(keeper, &record, || {
         if args.json {

@@ -74,7 +74,7 @@ impl Reason {
 }
 
 /// The groups with what they hold.
-const GROUPS: [(&str, &str); 15] = [
+const GROUPS: [(&str, &str); 16] = [
     ("threads-anchored", "thread counts, anchored on one thread, median of a machine's posts"),
     ("threads-anchored-posts", "thread counts, anchored on one thread, each post by itself"),
     ("threads-left-out", "the same medians, constants fitted without the machine"),
@@ -90,6 +90,7 @@ const GROUPS: [(&str, &str); 15] = [
     ("boot-logs-unknown", "nodes of boot logs, processor unknown"),
     ("boot-logs-serial", "zones of boot logs without deferral, from stamps"),
     ("boot-logs-device", "device memory of boot logs"),
+    ("boot-logs-anchored", "boot logs, anchored on the first node of each boot"),
 ];
 
 /// Predicts every record.

@@ -4,6 +4,7 @@
 //! zones from stamps, device memory, pools of huge pages. Each becomes a [`Logged`] with
 //! its error, or with the reason why the logged time cannot be held against anything.
 
+use super::what_if::gives_back;
 use super::{Case, KernelVersion, Ran, Run, usual_strategy};
 use crate::machine::bootlog::{Boot, Caveat, InitTime};
 use crate::model::added;
@@ -191,7 +192,7 @@ impl Judge<'_> {
                 page_bytes: self.case.layout.page_bytes,
                 huge_bytes: page_bytes,
                 huge_pages: pages,
-                hvo: false,
+                hvo: gives_back(self.case),
             },
         );
         Logged { predicted_ms: Some(gathered.total_ns() / 1e6), ..row }

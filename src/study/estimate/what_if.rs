@@ -5,7 +5,7 @@
 //! part of this boot, such as memory added later, is in [`super::apart`]. Impossible
 //! changes are refused with what would be possible.
 
-use super::{Question, Ran, StudyError, apart, whole};
+use super::{Case, Question, Ran, StudyError, apart, whole};
 use crate::kernel::KernelModel;
 use crate::kernel::cmdline::{HugeCount, HugePages, NumaFake};
 use crate::machine::{Arch, Machine};
@@ -348,9 +348,6 @@ fn gathered(ran: &Ran) -> Option<Gathered> {
     let line = ran.case.line.as_ref()?;
     let huge_bytes = line.hugepages.iter().filter_map(|h| h.page_bytes).max()?;
     let bytes: u64 = layout.gigantic.iter().map(|r| r.bytes()).sum();
-    let config = &layout.kernel.config;
-    let wanted =
-        line.hugetlb_free_vmemmap.unwrap_or(config.hugetlb_page_optimize_vmemmap_default_on);
     (bytes > 0).then(|| {
         hugetlb::gather(
             &ran.case.hardware.scaled(&setup.scales),
@@ -360,10 +357,19 @@ fn gathered(ran: &Ran) -> Option<Gathered> {
                 page_bytes: layout.page_bytes,
                 huge_bytes,
                 huge_pages: bytes / huge_bytes.max(1),
-                hvo: wanted && config.hugetlb_page_optimize_vmemmap,
+                hvo: gives_back(&ran.case),
             },
         )
     })
+}
+
+/// Whether this boot gives back the memmap of huge pages, by command line or else by
+/// configuration.
+pub(super) fn gives_back(case: &Case) -> bool {
+    let config = &case.layout.kernel.config;
+    let asked = case.line.as_ref().and_then(|line| line.hugetlb_free_vmemmap);
+    config.hugetlb_page_optimize_vmemmap
+        && asked.unwrap_or(config.hugetlb_page_optimize_vmemmap_default_on)
 }
 
 /// Struct pages that exist once the boot is done.

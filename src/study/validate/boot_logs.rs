@@ -11,15 +11,21 @@ use crate::kernel::{KernelModel, KernelVersion};
 use crate::machine::Machine;
 use crate::machine::bootlog::{Boot, BootLog, Caveat};
 use crate::machine::input::Request;
+use crate::pfn::Nid;
 use crate::record::estimate::Logged;
 use crate::record::validate::{Validated, Validation};
 use crate::study::estimate::{Question, Ran, logged};
 
-/// Adds the rows of `logs`, with their statistics.
+/// Adds the rows of `logs`, with their statistics. With `anchor_first` the first node that
+/// a boot times is taken as known, and the others are predicted from it.
 ///
 /// # Errors
 /// When a machine of a log has no layout.
-pub fn add(out: &mut Validation, logs: &[(String, BootLog)]) -> Result<(), StudyError> {
+pub fn add(
+    out: &mut Validation,
+    logs: &[(String, BootLog)],
+    anchor_first: bool,
+) -> Result<(), StudyError> {
     let mut rows = Vec::new();
     for (name, log) in logs {
         let short = short(name, logs);
@@ -31,7 +37,7 @@ pub fn add(out: &mut Validation, logs: &[(String, BootLog)]) -> Result<(), Study
                 1 => short.to_owned(),
                 _ => format!("{short}, boot {number}"),
             };
-            rows.extend(of_boot(&id, name, boot)?);
+            rows.extend(of_boot(&id, name, boot, anchor_first)?);
         }
     }
     let own = GROUPS.iter().filter(|(name, _)| name.starts_with("boot-logs"));
@@ -58,7 +64,12 @@ fn reason(id: &str, what: &str, reason: Reason) -> Validated {
 }
 
 /// The rows of one boot, at least one.
-fn of_boot(id: &str, name: &str, boot: &Boot) -> Result<Vec<Validated>, StudyError> {
+fn of_boot(
+    id: &str,
+    name: &str,
+    boot: &Boot,
+    anchor_first: bool,
+) -> Result<Vec<Validated>, StudyError> {
     let out = |why| Ok(vec![reason(id, &boot.summary(), why)]);
     let printed = !boot.init.is_empty() || !boot.device_init.is_empty();
     if !printed && boot.serial_times().is_empty() {
@@ -76,18 +87,48 @@ fn of_boot(id: &str, name: &str, boot: &Boot) -> Result<Vec<Validated>, StudyErr
     if machine.cpus.is_empty() && kernel.threads_by_cpus && !boot.init.is_empty() {
         return out(Reason::CpusUnknown);
     }
-    let ran = ran(&machine, kernel, boot)?;
-    let rows: Vec<Validated> = logged::of(boot, &ran)
-        .iter()
-        .filter(|l| l.logged_ms.is_some())
-        .map(|l| row(id, l, &ran))
-        .collect();
+    let blind = ran(&machine, kernel.clone(), boot, None)?;
+    let lines = logged::of(boot, &blind);
+    let first = lines.iter().filter(|_| anchor_first).find_map(anchor);
+    let rows: Vec<Validated> = match first {
+        None => rows(id, &lines, &blind),
+        Some((nid, scale)) => {
+            let ran = ran(&machine, kernel, boot, Some(vec![(nid, scale)]))?;
+            let mut rows = rows(id, &logged::of(boot, &ran), &ran);
+            rows.iter_mut().filter(|r| r.left_out.is_none()).for_each(|r| anchored(r, nid));
+            rows
+        }
+    };
     if rows.is_empty() { out(Reason::NoTimes) } else { Ok(rows) }
+}
+
+fn rows(id: &str, lines: &[Logged], ran: &Ran) -> Vec<Validated> {
+    lines.iter().filter(|l| l.logged_ms.is_some()).map(|l| row(id, l, ran)).collect()
+}
+
+/// The node of a line and the factor that makes the prediction agree with it.
+fn anchor(line: &Logged) -> Option<(Nid, f64)> {
+    let usable = line.what == "deferred-init" && line.error.is_some();
+    let factor = line.logged_ms? / line.predicted_ms?;
+    (usable && factor.is_finite() && factor > 0.0).then_some((Nid(line.nid?), factor))
+}
+
+/// Says that a row rests on the node, or is the node's own.
+fn anchored(row: &mut Validated, nid: Nid) {
+    let is_anchor = row.what.starts_with(&format!("node {nid} "));
+    row.by_construction = is_anchor;
+    row.anchor = Some(format!("node {nid} of the same boot"));
+    row.group = row.group.take().filter(|_| !is_anchor).map(|_| "boot-logs-anchored".into());
 }
 
 /// The boot by its own command line. A kernel that prints no line of a deferred phase
 /// had none.
-fn ran(machine: &Machine, kernel: KernelModel, boot: &Boot) -> Result<Ran, StudyError> {
+fn ran(
+    machine: &Machine,
+    kernel: KernelModel,
+    boot: &Boot,
+    scales: Option<Vec<(Nid, f64)>>,
+) -> Result<Ran, StudyError> {
     let mut kernel = kernel;
     if boot.init.is_empty() && kernel.version < KernelVersion::new(5, 12) {
         let mut config = kernel.config.clone();
@@ -97,7 +138,7 @@ fn ran(machine: &Machine, kernel: KernelModel, boot: &Boot) -> Result<Ran, Study
     let line = boot.cmdline.as_ref().and_then(|c| CommandLine::of_log(&c.value).ok());
     let log = Some(Box::new(boot.clone()));
     let question = Question { free: true, line, log, ..Question::default() };
-    Ran::new(machine, &kernel, &question, None)
+    Ran::new(machine, &kernel, &question, scales)
 }
 
 fn row(id: &str, l: &Logged, ran: &Ran) -> Validated {
