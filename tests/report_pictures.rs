@@ -223,7 +223,7 @@ fn incomplete_records_and_remedies_are_shown() {
     assert_eq!(text.matches("<strong>INCOMPLETE</strong>").count(), 1);
     let source = compare();
     let warning = &source.record.head().warnings[0];
-    let text = page(&[source.clone()], &[]);
+    let text = page(std::slice::from_ref(&source), &[]);
     assert!(text.contains(&warning.code) && text.contains("Remedy:"), "{}", warning.code);
     assert!(!text.contains("INCOMPLETE"));
 }
@@ -322,7 +322,7 @@ fn traces_are_what_their_readers_demand() {
     assert_eq!(node1["pid"], 2, "nid + 1");
     let mut rates = one.iter().filter(|e| e["ph"] == "C" && e["pid"] == 2);
     assert!(rates.any(|e| e["args"]["GB/s"].as_f64().unwrap() > 0.0));
-    let last = one.iter().filter(|e| e["ph"] == "C" && e["pid"] == 2).next_back().unwrap();
+    let last = one.iter().rfind(|e| e["ph"] == "C" && e["pid"] == 2).unwrap();
     assert_eq!(last["args"]["GB/s"], 0.0, "at the end nothing is stored");
     check_trace(&trace::text(&[fixture("estimate-v1.json")], &[]).unwrap());
 }

@@ -60,6 +60,9 @@ pub struct Line {
     pub points: Vec<CurvePoint>,
 }
 
+/// Draws the lines of one kind of record out of all.
+type Kind = fn(&[&Source]) -> Option<Curves>;
+
 /// How points came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum How {
@@ -143,7 +146,7 @@ impl CurvePoint {
 impl Curves {
     /// The pictures of some records, one for each kind; none for kinds without threads.
     pub fn of(sources: &[&Source]) -> Vec<Self> {
-        let kinds: [fn(&[&Source]) -> Option<Self>; 5] = [
+        let kinds: [Kind; 5] = [
             series::sweeps,
             series::comparisons,
             series::calibrations,

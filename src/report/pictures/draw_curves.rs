@@ -265,13 +265,16 @@ fn draw_panel(canvas: &mut Canvas, panel: &Panel, names: &[&str], top: f64) {
     }
 }
 
+/// Where a line's points lie, in pixels of the panel.
+type Places = Vec<(i32, i32)>;
+
 /// Draws axes and grid, and returns where every line's points lie.
 fn axes(
     markup: &mut String,
     panel: &Panel,
     vertical: Vertical,
     threads: Range<f64>,
-) -> Result<Vec<Vec<(i32, i32)>>, Box<dyn std::error::Error>> {
+) -> Result<Vec<Places>, Box<dyn std::error::Error>> {
     let marked = threads_ticks(panel, threads.end - threads.start);
     let across_axis = Ticked { range: threads, ticks: marked };
     let upward_axis = Ticked { range: vertical.low..vertical.high, ticks: vertical.ticks() };
