@@ -67,6 +67,7 @@ fn input(map: &MemoryMap, release: &str) -> BootInput {
         line: CommandLine::default(),
         kernel,
         cpus: (0..NODES).map(|n| (Nid(n as u32), 64)).collect(),
+        gigantic: Vec::new(),
     }
 }
 

@@ -11,8 +11,11 @@ use pageinit::machine::{Machine, input};
 use pageinit::plan::Strategy;
 use pageinit::progress::Silent;
 use pageinit::study::estimate::{Case, Question, estimate};
-use pageinit::study::sweep::{Axes, sweep};
+use pageinit::study::sweep::{Axes, Control, sweep};
 use std::hint::black_box;
+
+/// The smallest chunk that is varied, in bytes.
+const SMALLEST_CHUNK_BYTES: u64 = 128 << 20;
 
 fn is_smoke() -> bool {
     std::env::var_os("PAGEINIT_BENCH_SMOKE").is_some()
@@ -65,21 +68,20 @@ fn chunks(criterion: &mut Criterion) {
 fn sweeps(criterion: &mut Criterion) {
     let machine = machine("@16n-hp-12t");
     let versions = [(4, 14), (5, 1), (5, 10), (6, 12), (7, 3)];
+    let kernels = versions
+        .map(|(major, minor)| KernelModel::new(KernelVersion::new(major, minor), machine.arch));
+    let threads: Vec<u32> = (1..=if is_smoke() { 2 } else { 30 }).collect();
     let axes = Axes {
-        kernels: versions
-            .map(|(major, minor)| KernelModel::new(KernelVersion::new(major, minor), machine.arch))
-            .to_vec(),
-        strategies: Strategy::ALL.to_vec(),
-        threads: (1..=if is_smoke() { 2 } else { 30 }).collect(),
         chunks: (0..if is_smoke() { 1 } else { 8 })
-            .map(|i| (i > 0).then_some(32_768 << i))
+            .map(|i| (i > 0).then_some(SMALLEST_CHUNK_BYTES << i))
             .collect(),
+        ..Axes::of_machine(&kernels, &Strategy::ALL, &threads)
     };
     let name = format!("sweep of {} points", axes.points());
     let mut group = criterion.benchmark_group("sweep");
     group.sample_size(10);
     group.bench_function(name, |bencher| {
-        bencher.iter(|| black_box(sweep(&machine, &axes, &question(), &Silent)));
+        bencher.iter(|| black_box(sweep(&machine, &axes, &question(), Control::of(&Silent))));
     });
     group.finish();
 }

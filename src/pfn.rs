@@ -183,9 +183,10 @@ impl fmt::Display for PfnRange {
     }
 }
 
-/// The pages of all `ranges` together.
+/// The pages of all `ranges` together; at most `u64::MAX`, as a damaged log may show
+/// thousands of ranges that reach over all addresses.
 pub fn total_pages(ranges: &[PfnRange]) -> u64 {
-    ranges.iter().map(|r| r.pages()).sum()
+    ranges.iter().fold(0, |sum, r| sum.saturating_add(r.pages()))
 }
 
 /// Sorts the ranges and joins those that touch or overlap; drops empty ones.

@@ -10,9 +10,12 @@ pub mod any;
 pub mod calibration;
 pub mod diff;
 pub mod estimate;
+pub mod file;
 mod head;
+pub mod keeper;
 pub mod lab;
 pub mod memory;
+pub mod schema;
 pub mod sweep;
 pub mod validate;
 
@@ -27,6 +30,7 @@ pub const COMPARE_SCHEMA: &str = "pageinit/compare/1";
 
 /// How a figure came about. The three are never mixed without this label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Label {
     /// Read from a clock while the work was really done.
@@ -39,6 +43,7 @@ pub enum Label {
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Record {
     /// What every document begins with.
     #[serde(flatten)]
@@ -70,10 +75,42 @@ pub struct Record {
     pub prefetch: Option<Prefetch>,
     /// What the measured rates mean for whole machines.
     pub scaled: Vec<ScaledMachine>,
+    /// Ratios that others published, beside the same ones here.
+    #[serde(default)]
+    pub published: Vec<PublishedRatio>,
+}
+
+/// A published ratio of two ways to write struct pages, and the same one measured here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PublishedRatio {
+    /// The publication.
+    pub id: String,
+    /// What was timed there, in the author's words.
+    pub what: String,
+    /// The machine and kernel it was published for.
+    pub machine: String,
+    /// The strategy that stands for it here.
+    pub strategy: String,
+    /// Its store.
+    pub store: Option<String>,
+    /// The strategy it is divided by.
+    pub baseline: String,
+    /// The published ratio.
+    pub published: f64,
+    /// Median of the ratios of the threads' phase measured here, run by run.
+    pub measured: f64,
+    /// Its 95 % bootstrap interval.
+    pub ci95: [f64; 2],
+    /// Threads per node here; there it was one.
+    pub threads: u32,
+    /// Whether pages were freed here; there nothing was.
+    pub free: bool,
 }
 
 /// The computer that measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HostFacts {
     /// The processor's model name.
     pub cpu_model: Option<String>,
@@ -103,6 +140,7 @@ pub struct HostFacts {
 
 /// The machine whose memmap was executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MachineFacts {
     /// What the user called it.
     pub name: String,
@@ -122,6 +160,7 @@ pub struct MachineFacts {
 
 /// One node of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeFacts {
     /// The node.
     pub nid: u32,
@@ -139,6 +178,7 @@ pub struct NodeFacts {
 
 /// How the memmap was executed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Execution {
     /// Bytes of the buffer.
     pub buffer_bytes: u64,
@@ -171,6 +211,7 @@ pub struct Execution {
 
 /// Where one arena lies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Placement {
     /// The host node it was meant for.
     pub host_nid: u32,
@@ -184,6 +225,7 @@ pub struct Placement {
 
 /// Which part of the host stood for a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MappingFacts {
     /// The machine's node.
     pub nid: u32,
@@ -201,6 +243,7 @@ pub struct MappingFacts {
 
 /// What one strategy's plan was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanFacts {
     /// The strategy.
     pub strategy: String,
@@ -212,6 +255,7 @@ pub struct PlanFacts {
 
 /// One phase of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanPhaseFacts {
     /// The phase.
     pub phase: String,
@@ -229,6 +273,7 @@ pub struct PlanPhaseFacts {
 
 /// One figure: a strategy's phase, on one node or on all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Point {
     /// The strategy or probe.
     pub strategy: String,
@@ -262,6 +307,7 @@ pub struct Point {
 
 /// A strategy's whole time divided by the baseline's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ratio {
     /// The strategy.
     pub strategy: String,
@@ -277,6 +323,7 @@ pub struct Ratio {
 
 /// What zeroing does for the field writes that follow, in ns per struct page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Prefetch {
     /// How the figures came about.
     pub label: Label,
@@ -296,6 +343,7 @@ pub struct Prefetch {
 
 /// What measured rates mean for a whole machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ScaledMachine {
     /// The machine's name.
     pub machine: String,
@@ -313,6 +361,7 @@ pub struct ScaledMachine {
 
 /// One strategy on a scaled machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ScaledRow {
     /// The strategy.
     pub strategy: String,

@@ -11,6 +11,7 @@ const RESAMPLES: usize = 2000;
 
 /// A median and the interval that holds it with 95 % confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Summary {
     /// The median, in the unit of the samples.
     pub median: f64,

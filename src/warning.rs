@@ -9,6 +9,7 @@ use std::fmt;
 
 /// Something that a reader of a result must know, without stopping the work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Warning {
     /// Stable, in kebab case, for example `no-huge-pages`.
     pub code: String,
@@ -37,6 +38,7 @@ impl fmt::Display for Warning {
 
 /// Where a fact about a machine came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// Read from the machine or the input itself.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-const VERBS: [&[&str]; 20] = [
+const VERBS: [&[&str]; 21] = [
     &[],
     &["machine"],
     &["layout"],
@@ -21,6 +21,7 @@ const VERBS: [&[&str]; 20] = [
     &["diff"],
     &["strategies"],
     &["doctor"],
+    &["schema"],
     &["completions"],
     &["man"],
     &["lab"],

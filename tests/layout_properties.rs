@@ -70,6 +70,7 @@ fn input(world: &World, release: &str, line: &str, node: impl Fn(u32) -> u32) ->
         line: line.parse().expect("valid"),
         kernel,
         cpus: (0..4).map(|nid| (Nid(node(nid)), nid * 3)).collect(),
+        gigantic: Vec::new(),
     }
 }
 

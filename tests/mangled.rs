@@ -1,44 +1,41 @@
 //! Mangled inputs of every format: no panic, no hang, no growth.
 //!
-//! Seeded, so that a finding can be repeated. `PAGEINIT_MANGLED_RUNS` sets how many
-//! inputs are tried; public files beside the project are mangled too where they are.
+//! The short and repeatable brother of the fuzz targets in `fuzz/`. Seeded, so that a
+//! finding can be repeated. `PAGEINIT_MANGLED_RUNS` sets how many inputs are tried; public
+//! files beside the project are mangled too where they are.
 
+use pageinit::kernel::{KernelModel, layout};
+use pageinit::machine::Machine;
 use pageinit::machine::bootlog::{self, BootLog};
 use pageinit::machine::evidence::{Answers, complete};
 use pageinit::machine::input::{Format, parse_text};
-use pageinit::machine::sniff::sniff;
-use pageinit::machine::xml;
+use pageinit::machine::to_toml::to_toml;
+use pageinit::record::calibration::Calibration;
+use pageinit::report;
+use pageinit::study::calibrate::phases;
+use pageinit::study::published;
+use pageinit::study::validate::validate;
 use std::fs;
 
-/// Own samples, as short as shows all parts of a format.
-const SAMPLES: [&str; 8] = [
-    "[    0.000000] Linux version 6.1.0 (x86_64-linux-gnu-gcc) #1\n\
-     [    0.000000] Command line: page_poison=1\n\
-     [    0.000000] BIOS-e820: [mem 0x0000000000001000-0x000000003fffffff] usable\n\
-     [    0.000000] ACPI: SRAT: Node 1 PXM 1 [mem 0x20000000-0x3fffffff]\n\
-     [    0.1]   node   0: [mem 0x0000000000001000-0x000000001fffffff]\n\
-     [    0.1]   node   1: [mem 0x0000000020000000-0x000000003fffffff]\n\
-     [    0.1] Initmem setup node 2 [<memory-less node>]\n\
-     [    0.2] .... node  #0, CPUs:   #1 #2\n[    0.2] smp: Brought up 2 nodes, 4 CPUs\n\
-     [    0.3] node 0 initialised, 8222140 pages in 160ms\n\
-     [    0.3] node 1 deferred pages initialised in 4ms\n",
-    "MEMBLOCK configuration:\n memory[0x0]\t[0x0-0x8fff], 0x9000 bytes on node 0 flags: 0x2\n\
-     reserved[0x0]\t[0x0-0xfff], 0x1000 bytes flags: 0x0\n\
-     memblock_reserve: [0x1000-0x1fff] f+0x1/0x2\n\
-     memblock_alloc_try_nid: 64 bytes align=0x40 nid=-1 from=0x0 max_addr=0x0 sparse_init+0x6/0x2\n\
-     memblock_reserve: [0x4000-0x4fff] memblock_alloc_range_nid+0x1/0x2\nZone ranges:\n",
-    "available: 2 nodes (0-1)\nnode 0 cpus: 0 1\nnode 0 size: 2000 MB\nnode 1 cpus:\n\
-     node 1 size: 2000 MB\nnode distances:\nnode   0   1\n  0:  10  20\n  1:  20  10\n",
-    "Architecture: x86_64\nCPU(s): 4\nThread(s) per core: 2\nL2 cache: 1 MiB (2 instances)\n\
-     NUMA node0 CPU(s): 0-3\n# CPU,Core,Socket,Node,,L1d\n0,0,0,0,,0\n1,0,0,0,,0\n",
-    "RANGE SIZE STATE NODE\n0x0-0x7ffffff 128M online 0\n0x8000000-0xfffffff 128M offline 1\n",
-    "00001000-0009ffff : System RAM\n00100000-3fffffff : System RAM\n  01000000-1ffffff : x\n",
-    "arch = \"arm64\"\ndistances = { local = 10, remote = 20 }\n[[node]]\nid = 0\n\
-     ranges = [[\"0\", \"2GiB\"]]\ncpus = \"0-3\"\n[[node]]\nid = 1\n\
-     ranges = [[\"4GiB\", \"5GiB\"]]\n",
-    "<?xml version=\"1.0\"?>\n<topology version=\"2.0\">\n\
-     <object type=\"Machine\" os_index=\"0\">\n\
-     <object type=\"NUMANode\" os_index=\"0\" local_memory=\"1\"/>\n </object>\n</topology>\n",
+/// Larger machines take longer to lay out; what is mangled into their size is left there.
+const MOST_MEMORY_BYTES: u64 = 1 << 40;
+
+/// Own samples, as short as shows all parts of a format; the fuzz targets start from them.
+const SAMPLES: [&str; 14] = [
+    include_str!("../fuzz/seeds/log/boot"),
+    include_str!("../fuzz/seeds/log/memblock"),
+    include_str!("../fuzz/seeds/numactl/two-nodes"),
+    include_str!("../fuzz/seeds/lscpu/four-cpus"),
+    include_str!("../fuzz/seeds/lsmem/two-blocks"),
+    include_str!("../fuzz/seeds/iomem/two-ranges"),
+    include_str!("../fuzz/seeds/toml/two-nodes"),
+    include_str!("../fuzz/seeds/toml/uniform"),
+    include_str!("../fuzz/seeds/xml/one-cpu"),
+    include_str!("../fuzz/seeds/xml/two-nodes"),
+    include_str!("../fuzz/seeds/figures/record.json"),
+    include_str!("../fuzz/seeds/figures/record.toml"),
+    include_str!("../fuzz/seeds/calibration/two-threads"),
+    include_str!("../fixtures/boots/6.12_n2-odd.json"),
 ];
 
 /// What is put in the place of numbers and words.
@@ -117,26 +114,50 @@ fn samples() -> Vec<Vec<u8>> {
 }
 
 fn try_all(bytes: &[u8]) {
-    // hwloc's C code checks sets of CPUs with assertions in debug builds, and trusts
-    // them in others: what is well-formed XML but no topology is not for this test.
+    let texts = [Format::Numactl, Format::Lscpu, Format::Lsmem, Format::Iomem];
+    let others = [Format::MachineToml, Format::HwlocXml, Format::Facts];
+    let forced = texts.into_iter().chain(others).map(Some);
+    for format in forced.chain([None]) {
+        if let Ok(machine) = parse_text("mangled", bytes, format) {
+            follow(&machine);
+        }
+    }
+    try_log(bytes);
     let text = String::from_utf8_lossy(bytes);
-    if sniff(bytes) == Some(Format::HwlocXml) {
-        let _ = xml::scan(&text);
-    } else {
-        let _ = parse_text("mangled", bytes, None);
-    }
-    for format in
-        [Format::Numactl, Format::Lscpu, Format::Lsmem, Format::Iomem, Format::MachineToml]
+    if let Ok(figures) = published::parse("mangled", &text)
+        && figures.records.len() < 3
     {
-        let _ = parse_text("mangled", bytes, Some(format));
+        let _ = validate("mangled", &figures, Vec::new());
     }
+    if let Ok(found) = serde_json::from_str::<Calibration>(&text) {
+        let _ = phases(&found);
+    }
+}
+
+/// A panic behind the parser is one as well: the machine is shown, written, read again
+/// and laid out.
+fn follow(machine: &Machine) {
+    assert!(!report::machine::text(machine, None).is_empty());
+    let written = to_toml(machine);
+    let again = parse_text("written", written.as_bytes(), Some(Format::MachineToml));
+    assert!(again.is_ok(), "{again:?} of\n{written}");
+    if machine.memory_bytes() <= MOST_MEMORY_BYTES {
+        let own = machine.kernel_release.as_deref().unwrap_or("6.12");
+        let kernel = KernelModel::from_release(own, machine.arch);
+        let _ = kernel.map(|kernel| layout(machine, &kernel));
+    }
+}
+
+fn try_log(bytes: &[u8]) {
     let Ok(log) = BootLog::read("mangled", bytes) else { return };
     let mut facts = 0;
     for boot in &log.boots {
         facts += boot.init_times().len() + boot.serial_times().len();
         if let Ok(evidence) = bootlog::evidence::evidence("mangled", boot) {
             facts += evidence.explain().len();
-            let _ = complete("mangled", &evidence, &Answers::default());
+            if let Ok(machine) = complete("mangled", &evidence, &Answers::default()) {
+                follow(&machine);
+            }
         }
     }
     // The shortest line that says anything has some 20 bytes and gives three facts.
@@ -148,7 +169,7 @@ fn no_mangled_input_fails_badly() {
     let runs = std::env::var("PAGEINIT_MANGLED_RUNS").ok().and_then(|n| n.parse().ok());
     let samples = samples();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    for _ in 0..runs.unwrap_or(1500) {
+    for _ in 0..runs.unwrap_or(10_000) {
         let mut bytes = samples[random.below(samples.len())].clone();
         let other = samples[random.below(samples.len())].clone();
         mangle(&mut bytes, &other, &mut random);

@@ -80,12 +80,92 @@ fn what_cannot_be_met_is_refused_with_a_remedy() {
     assert!(with(&["--strategy", "magic"]).contains("no strategy is called"));
     assert!(with(&["--anchor", "node0=-1ms/5"]).contains("above 0"));
     assert!(with(&["--anchor", "node0=1ms/100000000"]).contains("its memory needs"));
+    let twice = ["--anchor", "node0=2s/100000000", "--anchor", "node0=3s/100000000"];
+    assert!(with(&twice).contains("two anchors"));
+    assert!(with(&["--anchor", "node7=2s/100000000"]).contains("defers no pages"));
+    assert!(with(&["--anchor", "node0=nans/5"]).contains("not an anchor"));
+    assert!(with(&["--anchor", "node0=2s/100000000@0"]).contains("above 0"));
     assert!(with(&["--chunk", "3MiB"]).contains("largest buddy block"));
     let sweep = |more: &[&str]| refused(&[&["sweep", "-m", "@2n-skylake-768g"], more].concat(), 2);
     assert!(sweep(&["--threads", "1..10000000"]).contains("--max-points"));
     assert!(sweep(&["--threads", "9..3"]).contains("is empty"));
     assert!(sweep(&["--threads", ","]).contains("not a value"));
     assert!(sweep(&["--threads", "64"]).contains("use at most 52"));
+}
+
+#[test]
+fn what_ifs_stand_in_a_table_and_in_the_document() {
+    let flags =
+        ["--fake-numa", "4", "--init-on-free", "--threads-per-node", "4", "--hotplug", "4GiB"];
+    let e = json(&[&SKYLAKE[..], &flags, &["--json"]].concat());
+    let rows = e["what_ifs"].as_array().expect("a list");
+    let names: Vec<&str> = rows.iter().filter_map(|r| r["name"].as_str()).collect();
+    let expected = [
+        "base",
+        "fake-numa",
+        "init-on-free",
+        "threads-per-node",
+        "together",
+        "hotplug-serial",
+        "hotplug-threads",
+        "hotplug-parallel",
+    ];
+    assert_eq!(names, expected);
+    assert!(rows[0]["saved_ns"].is_null() && rows[0]["total_ns"].is_u64());
+    assert_eq!(rows[4]["total_ns"], e["total_ns"], "the timeline is the boot with all changes");
+    let against = rows[1]["against_ns"].as_i64().zip(rows[1]["total_ns"].as_i64());
+    assert_eq!(against.map(|(a, t)| a - t), rows[1]["saved_ns"].as_i64());
+    assert_eq!(e["machine"]["nodes"].as_array().map(Vec::len), Some(4));
+    let text = text(&pageinit(&[&SKYLAKE[..], &flags].concat()).stdout);
+    assert!(text.contains("What if (modelled)") && text.contains("4 fake nodes"), "{text}");
+    let plain = json(&[&SKYLAKE[..], &["--json"]].concat());
+    assert_eq!(plain["what_ifs"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn what_ifs_that_cannot_be_are_refused() {
+    let with = |more: &[&str]| refused(&[&SKYLAKE[..], more].concat(), 2);
+    assert!(with(&["--fake-numa", "1"]).contains("2 to 1024"));
+    assert!(with(&["--page-size", "64KiB"]).contains("x86_64 has 4 KiB"));
+    assert!(with(&["--struct-page-bytes", "65"]).contains("56, 64, 72"));
+    assert!(with(&["--hugepages", "1GiB"]).contains("1GiB:500"));
+    assert!(with(&["--hugepages", "2MiB:8"]).contains("gigantic"));
+    assert!(with(&["--hvo", "on"]).contains("--hugepages"));
+    assert!(with(&["--hotplug", "100MiB"]).contains("memory block"));
+    assert!(with(&["--hotplug", "64"]).contains("64GiB"), "a size needs its unit");
+    assert!(with(&["--kdump", "1TiB"]).contains("at most"));
+    assert!(with(&["--threads-per-node", "53"]).contains("use at most 52"));
+    assert!(with(&["--threads-per-node", "0"]).contains("1..=65536"));
+    assert!(with(&["--cmdline", "numa=fake=none"]).contains("number of nodes"));
+    assert!(with(&["--config", "NODES_SHIFT=99"]).contains("from 0 to 10"));
+}
+
+#[test]
+fn an_architecture_that_has_other_pages_is_asked_about_them() {
+    let e = json(&[
+        "estimate",
+        "-m",
+        "@arm64-64k",
+        "--kernel",
+        "6.12",
+        "--page-size",
+        "4KiB",
+        "--json",
+    ]);
+    let of = |at: usize, key: &str| e["what_ifs"][at][key].as_u64();
+    assert_eq!(e["what_ifs"][1]["name"], "page-size");
+    assert_eq!(of(1, "memmap_bytes"), of(0, "memmap_bytes").map(|bytes| bytes * 16));
+    assert_eq!(e["machine"]["page_bytes"], 4096);
+}
+
+#[test]
+fn an_anchor_scales_what_is_added_later_too() {
+    let ns = |anchor: &[&str]| {
+        let args = [&SKYLAKE[..], &["--device-memory", "1GiB", "--json"], anchor].concat();
+        json(&args)["what_ifs"][1]["total_ns"].as_f64().unwrap_or(0.0)
+    };
+    let slow = ns(&["--anchor", "node0=4000ms/100000000"]);
+    assert!(slow > 1.5 * ns(&[]), "{slow}");
 }
 
 #[test]
@@ -167,4 +247,12 @@ fn a_calibration_replaces_the_class_and_its_architecture_is_checked() {
     let output = pageinit(&args.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stdout).contains("other-architecture"));
+    // Without --strict the answer is given, with a warning that cannot be missed.
+    let args = ["estimate", "-m", "@vm-2c", "--kernel", "6.12", "--calibration", file];
+    let output = pageinit(&args);
+    assert_eq!(output.status.code(), Some(0));
+    let warning = "the calibration is of aarch64, the machine is x86_64";
+    assert!(text(&output.stderr).contains(warning), "{}", text(&output.stderr));
+    let both = [&args[..], &["--anchor", "node0=1s/100000"]].concat();
+    assert!(refused(&both, 2).contains("cannot be used with"));
 }

@@ -5,13 +5,13 @@ use super::compare::host_context;
 use super::exit::{self, Failure};
 use super::inputs;
 use super::output;
+use super::saving;
 use crate::host::signal;
 use crate::machine::input;
 use crate::study::calibrate::calibrate;
 use crate::study::compare::Options;
 use crate::units::Bytes;
 use clap::value_parser;
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -36,14 +36,18 @@ pub(super) struct Args {
     /// Seed of the order of runs
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write the calibration to this file instead of stdout
+    /// Write the calibration to this new file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace FILE if it is there
+    #[arg(long, requires = "output")]
+    force: bool,
 }
 
 /// Measures.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     signal::catch_interrupt();
+    let target = saving::target(args.output.as_ref(), args.force)?;
     let machine = input::load("host", None)?;
     let (kernel, warnings) = inputs::kernel_model(&machine, args.kernel.as_deref())?;
     let options = Options {
@@ -59,13 +63,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut found = calibrate(&machine, &kernel, &host, &options, &Bar::default(), &stop)?;
     found.head.warnings.extend(warnings);
     output::warn(&found.head.warnings);
-    match &args.output {
+    match target {
+        Some(mut file) => file.save_json(&found)?,
         None => output::json(&found)?,
-        Some(path) => {
-            let text = serde_json::to_string_pretty(&found).map_err(std::io::Error::from)?;
-            let failed = |e| Failure::new(exit::FAILED, format!("{}: {e}", path.display()));
-            fs::write(path, text + "\n").map_err(failed)?;
-        }
     }
     Ok(if found.head.complete { ExitCode::SUCCESS } else { ExitCode::from(exit::INTERRUPTED) })
 }

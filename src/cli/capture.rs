@@ -1,9 +1,8 @@
 //! `pageinit capture`: this host as a file to send or keep.
 
 use super::exit::Failure;
-use super::{inputs, output};
+use super::{inputs, output, saving};
 use crate::machine::{capture, input, to_toml};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -23,6 +22,9 @@ pub(super) struct Args {
     /// Write the machine TOML to this new file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace FILE if it is there
+    #[arg(long, requires = "output")]
+    force: bool,
     /// Also write a scrubbed copy of /sys and /proc to this new or empty folder
     #[arg(long, value_name = "FOLDER")]
     tree: Option<PathBuf>,
@@ -30,6 +32,7 @@ pub(super) struct Args {
 
 /// Describes this host.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let target = saving::target(args.output.as_ref(), args.force)?;
     let mut machine = input::load("host", None)?;
     machine.kernel_release =
         machine.kernel_release.as_deref().and_then(capture::release).filter(|r| !r.is_empty());
@@ -40,15 +43,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         capture::write(folder, &captured).map_err(|e| failed(folder, &e))?;
     }
     output::warn(&machine.warnings);
-    match &args.output {
-        Some(file) => {
-            let mut options = fs::OpenOptions::new();
-            // A file that is there may be somebody's work.
-            let opened = options.write(true).create_new(true).open(file);
-            let written =
-                opened.and_then(|mut f| std::io::Write::write_all(&mut f, text.as_bytes()));
-            written.map_err(|e| failed(file, &e))?;
-        }
+    match target {
+        Some(mut file) => file.save(&text)?,
         None => output::data(&text)?,
     }
     Ok(ExitCode::SUCCESS)

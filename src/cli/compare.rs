@@ -5,6 +5,7 @@ use super::exit::{self, Failure};
 use super::inputs::{self, MachineArgs};
 use super::kernel_args::{Chosen, KernelArgs};
 use super::output;
+use super::saving::{SaveArgs, save_and_show};
 use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
 use crate::host::signal;
@@ -15,7 +16,8 @@ use crate::machine::{Machine, input};
 use crate::progress::Progress;
 use crate::record::Record;
 use crate::report;
-use crate::study::compare::{HostContext, Options, compare, plans};
+use crate::study::compare::{HostContext, Options, compare_and_keep, plans};
+use crate::study::room::HostRoom;
 use crate::units::Bytes;
 use crate::warning::Warning;
 use clap::value_parser;
@@ -96,11 +98,14 @@ pub(super) struct Args {
     /// Write the record as one JSON document
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    save: SaveArgs,
 }
 
 /// Compares the strategies.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     signal::catch_interrupt();
+    let mut keeper = args.save.keeper()?;
     let machine = args.machine.load()?;
     let Chosen { kernel, line, mut warnings } = args.kernel.choose(&machine)?;
     let mut options = options(args, &machine)?;
@@ -114,23 +119,28 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         None => machine,
     };
-    let host = host_context(&machine)?;
     if args.show_plan {
-        return show_plan(&machine, &kernel, &host, &options, &warnings);
+        return show_plan(&machine, &kernel, &options, &warnings);
     }
+    let host = host_context(&machine)?;
     let bar = Bar::default();
-    let compared = compare(&machine, &kernel, &host, &options, &bar, &signal::interrupted);
+    let stop = signal::interrupted;
+    let compared =
+        compare_and_keep(&machine, &kernel, &host, &options, &bar, &stop, keeper.as_mut());
     // Whatever ended early has left its bar on the terminal.
     bar.end();
     let mut record = compared?;
     record.head.warnings.append(&mut warnings);
-    if args.json {
-        output::json(&record)?;
-    } else {
-        output::warn(&record.head.warnings);
-        output::data(&report::compare::text(&record))?;
-    }
+    save_and_show(keeper, &record, || show(args, &record))?;
     Ok(verdict(&record, args.strict))
+}
+
+fn show(args: &Args, record: &Record) -> Result<(), Failure> {
+    if args.json {
+        return output::json(record);
+    }
+    output::warn(&record.head.warnings);
+    output::data(&report::compare::text(record))
 }
 
 fn verdict(record: &Record, strict: bool) -> ExitCode {
@@ -180,22 +190,25 @@ fn chunk_pages(size: Bytes, machine: &Machine) -> Result<u64, Failure> {
 pub(super) fn host_context(machine: &Machine) -> Result<HostContext, Failure> {
     inputs::host_arch()?;
     let topo = HostTopology::load()?;
+    Ok(HostContext { topo, clock: Clock::measure(), room: host_room(machine)? })
+}
+
+/// What is known about this host, for plans that are not executed.
+fn host_room(machine: &Machine) -> Result<HostRoom, Failure> {
     let host = match machine.is_this_host {
         true => machine.clone(),
         false => input::load("host", None)?,
     };
-    let budget = MemoryBudget::read(Path::new("/"))?;
-    Ok(HostContext { topo, clock: Clock::measure(), budget, machine: host })
+    Ok(HostRoom::of_host(host, MemoryBudget::read(Path::new("/"))?)?)
 }
 
 fn show_plan(
     machine: &Machine,
     kernel: &KernelModel,
-    host: &HostContext,
     options: &Options,
     warnings: &[Warning],
 ) -> Result<ExitCode, Failure> {
-    let candidates = plans(machine, kernel, host, options)?;
+    let candidates = plans(machine, kernel, &host_room(machine)?, options)?;
     let strategies = candidates.iter().filter(|c| c.probe.is_none());
     let plans: Vec<_> = strategies.map(|c| &c.executed).collect();
     let body = json!({ "kernel": kernel, "plans": plans });

@@ -1,13 +1,16 @@
 //! `pageinit estimate`: what a machine would take, in virtual time.
 
 use super::exit::{self, Failure};
-use super::inputs::{self, MachineArgs};
+use super::inputs::MachineArgs;
+use super::kernel_args::{Chosen, KernelArgs};
 use super::output;
+use super::saving::{SaveArgs, save_and_show};
+use super::what_if_args::WhatIfArgs;
 use crate::kernel::KernelModel;
 use crate::machine::Machine;
 use crate::machine::assume::arch_of;
 use crate::model::run::CalibratedPhase;
-use crate::model::{Anchor, Options, Virt};
+use crate::model::{Anchor, Virt};
 use crate::pfn::Nid;
 use crate::plan::Strategy;
 use crate::record::calibration::{CALIBRATION_SCHEMA, Calibration};
@@ -15,10 +18,10 @@ use crate::record::estimate::{Estimate, NodeEstimate};
 use crate::report;
 use crate::study::StudyError;
 use crate::study::calibrate::phases;
-use crate::study::estimate::{Question, estimate};
+use crate::study::estimate::{Question, WhatIf, estimate, what_if};
 use crate::units::Bytes;
 use crate::warning::Warning;
-use clap::{ValueEnum, value_parser};
+use clap::ValueEnum;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -27,7 +30,16 @@ const EXAMPLES: &str = "\
 Examples:
   pageinit estimate -m @2n-skylake-768g --kernel 5.10
   pageinit estimate -m @16n-hp-12t --kernel 4.14 --strategy prezero
-  pageinit estimate -m @2n-skylake-768g --threads 13 --anchor node0=1718ms/100663296 --json";
+  pageinit estimate -m @2n-skylake-768g --threads 13 --anchor node0=1718ms/100663296 --json
+  dmesg | pageinit estimate -m -
+  pageinit estimate -m @2n-skylake-768g --kernel 6.12 --cmdline 'init_on_free=1 movablecore=25%'
+  pageinit estimate -m @2n-skylake-768g --kernel 6.6 --hugepages 1GiB:500 --hvo on
+  pageinit estimate -m @2n-skylake-768g --hotplug 1TiB --device-memory 1TiB
+  pageinit estimate -m @2n-skylake-768g --kernel 5.4 --fake-numa 16 --init-on-free
+  pageinit estimate -m @2n-skylake-768g --kexec --kdump 512MiB";
+
+/// Files beyond this size are no calibrations.
+const MOST_BYTES: u64 = 4 << 20;
 
 /// Arguments of `estimate`.
 #[derive(Debug, clap::Args)]
@@ -35,15 +47,11 @@ Examples:
 pub(super) struct Args {
     #[command(flatten)]
     machine: MachineArgs,
-    /// Rules of this Linux version [default: the machine's own, else the newest]
-    #[arg(long, value_name = "VERSION")]
-    kernel: Option<String>,
+    #[command(flatten)]
+    kernel: KernelArgs,
     /// Strategy [default: what that version does]
     #[arg(long, value_name = "NAME")]
     strategy: Option<String>,
-    /// Threads per node [default: what that kernel would use]
-    #[arg(long, value_parser = value_parser!(u32).range(1..=65536))]
-    threads: Option<u32>,
     /// Memory that one chunk describes, instead of padata's rule
     #[arg(long, value_name = "SIZE")]
     chunk: Option<Bytes>,
@@ -60,9 +68,6 @@ pub(super) struct Args {
     /// Whether the kernel is a guest [default: by the processor's name]
     #[arg(long, value_enum)]
     virt: Option<VirtArg>,
-    /// As with init_on_free=1 or page_poison=1: freed pages are written
-    #[arg(long)]
-    init_on_free: bool,
     /// Initialise only, without handing pages to the buddy allocator
     #[arg(long)]
     no_free: bool,
@@ -72,6 +77,11 @@ pub(super) struct Args {
     /// Write one JSON document
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    save: SaveArgs,
+    // Last: its heading would hold for whatever follows.
+    #[command(flatten)]
+    what_if: WhatIfArgs,
 }
 
 /// Other forms of the result.
@@ -102,13 +112,18 @@ impl VirtArg {
 
 /// Predicts.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let machine = args.machine.load()?;
-    let (kernel, warnings) = inputs::kernel_model(&machine, args.kernel.as_deref())?;
-    let (question, doubts) = question(args, &machine)?;
-    let mut record = estimate(&machine, &kernel, &question)?;
+    let keeper = args.save.keeper()?;
+    let (loaded, page_bytes) = args.machine.load_with_page_size()?;
+    let (machine, log) = (&loaded.machine, loaded.boot.as_deref());
+    let Chosen { kernel, line, mut warnings } = args.kernel.choose_with_log(machine, log)?;
+    let what_if = WhatIf { page_bytes, ..args.what_if.what_if() };
+    warnings.extend(what_if::warnings(&what_if, &kernel, args.calibration.is_some()));
+    let (question, doubts) = question(args, machine)?;
+    let question = Question { line, what_if, log: loaded.boot.clone(), ..question };
+    let mut record = estimate(machine, &kernel, &question)?;
     let doubtful = !doubts.is_empty() && args.strict;
     record.head.warnings.extend(warnings.into_iter().chain(doubts));
-    show(args, &kernel, &record)?;
+    save_and_show(keeper, &record, || show(args, &kernel, &record))?;
     Ok(if doubtful { ExitCode::from(exit::UNTRUSTWORTHY) } else { ExitCode::SUCCESS })
 }
 
@@ -129,6 +144,10 @@ fn calibrated(
     machine: &Machine,
 ) -> Result<(Vec<CalibratedPhase>, Vec<Warning>), Failure> {
     let failed = |text: String| Failure::new(exit::FAILED, format!("{}: {text}", path.display()));
+    let bytes = fs::metadata(path).map_err(|e| failed(e.to_string()))?.len();
+    if bytes > MOST_BYTES {
+        return Err(failed("is larger than 4 MiB: not a calibration".into()));
+    }
     let text = fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
     let found: Calibration = serde_json::from_str(&text).map_err(|e| failed(e.to_string()))?;
     if found.head.schema != CALIBRATION_SCHEMA {
@@ -168,13 +187,12 @@ fn question(args: &Args, machine: &Machine) -> Result<(Question, Vec<Warning>), 
     let question = Question {
         calibrated,
         strategy: args.strategy.as_deref().map(strategy).transpose()?,
-        threads: args.threads,
         chunk_pages: args.chunk.map(|size| chunk_pages(size, machine)).transpose()?,
         free: !args.no_free,
         virt: args.virt.map(VirtArg::virt),
-        options: Options { poison: args.init_on_free, ..Options::default() },
         anchors,
         argv: output::argv(),
+        ..Question::default()
     };
     Ok((question, doubts))
 }

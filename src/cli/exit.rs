@@ -9,6 +9,7 @@ use crate::host::store::StoreError;
 use crate::kernel::layout::LayoutError;
 use crate::lab::LabError;
 use crate::machine::MachineError;
+use crate::record::file::FileError;
 use crate::study::StudyError;
 use crate::study::published::FiguresError;
 use std::io;
@@ -94,6 +95,12 @@ impl From<HostError> for Failure {
     }
 }
 
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Self::new(file_code(&error), error.to_string())
+    }
+}
+
 impl From<FiguresError> for Failure {
     fn from(error: FiguresError) -> Self {
         Self::new(FAILED, error.to_string())
@@ -111,6 +118,7 @@ impl From<StudyError> for Failure {
             StudyError::Exec(error) => exec_code(error),
             StudyError::Layout(_) => FAILED,
             StudyError::Machine(error) => machine_code(error),
+            StudyError::File(error) => file_code(error),
         };
         Self::new(code, error.to_string())
     }
@@ -127,9 +135,14 @@ impl From<LabError> for Failure {
             LabError::WrongData { .. } => WRONG_DATA,
             LabError::Host(error) => host_code(error),
             LabError::Budget(_) => FAILED,
+            LabError::File(error) => file_code(error),
         };
         Self::new(code, error.to_string())
     }
+}
+
+const fn file_code(error: &FileError) -> u8 {
+    if error.is_usage() { USAGE } else { FAILED }
 }
 
 fn machine_code(error: &MachineError) -> u8 {

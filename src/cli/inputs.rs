@@ -12,9 +12,20 @@ use crate::units::Bytes;
 use crate::warning::Warning;
 use clap::{Args, ValueEnum, value_parser};
 
-/// `-m`, `--format`, and what inputs may leave out.
+/// `-m`, `--format`, and what inputs may leave out, with one page size.
 #[derive(Debug, Args)]
 pub(super) struct MachineArgs {
+    #[command(flatten)]
+    pub(super) input: InputArgs,
+    /// Base page size, where the input does not say; where it does, `estimate` tells what
+    /// this one would change
+    #[arg(long, value_name = "SIZE", value_parser = parse_page_size)]
+    page_size: Option<Bytes>,
+}
+
+/// The same where page sizes are varied.
+#[derive(Debug, Args)]
+pub(super) struct InputArgs {
     /// host, @NAME (see `machine -m list`), an hwloc synthetic string, - for stdin, or a
     /// file: boot log, numactl -H, lscpu, lsmem, /proc/iomem, machine TOML, hwloc XML, a
     /// captured boot in JSON, a sysfs tree or its tarball. Several inputs fill each
@@ -30,9 +41,6 @@ pub(super) struct MachineArgs {
     /// Architecture, where the input does not say
     #[arg(long, value_name = "NAME", value_parser = parse_arch)]
     arch: Option<Arch>,
-    /// Base page size, where the input does not say
-    #[arg(long, value_name = "SIZE", value_parser = parse_page_size)]
-    page_size: Option<Bytes>,
     /// Memory of each node whose size the input does not say
     #[arg(long, value_name = "SIZE")]
     memory_per_node: Option<Bytes>,
@@ -117,15 +125,45 @@ impl MachineArgs {
         Ok(self.request().load()?)
     }
 
+    /// Loads the machine, and gives back `--page-size` where the input itself says
+    /// another one: then it asks what that would change.
+    pub(super) fn load_with_page_size(&self) -> Result<(Loaded, Option<u64>), Failure> {
+        let mut request = self.request();
+        let asked = request.answers.page_bytes;
+        // Standard input can be read once.
+        if asked.is_none() || request.specs.iter().any(|spec| spec == "-") {
+            return Ok((request.load()?, None));
+        }
+        request.answers.page_bytes = None;
+        match request.load() {
+            Ok(loaded) => {
+                let other = asked.filter(|bytes| *bytes != loaded.machine.page_bytes);
+                Ok((loaded, other))
+            }
+            Err(_) => Ok((self.request().load()?, None)),
+        }
+    }
+
     /// What the arguments ask for.
     pub(super) fn request(&self) -> Request {
+        self.input.request(self.page_size.map(|b| b.0))
+    }
+}
+
+impl InputArgs {
+    /// Loads the machine.
+    pub(super) fn load(&self, page_bytes: Option<u64>) -> Result<Machine, Failure> {
+        Ok(self.request(page_bytes).load()?.machine)
+    }
+
+    fn request(&self, page_bytes: Option<u64>) -> Request {
         Request {
             specs: self.machine.clone(),
             format: self.format.map(Format::from),
             boot: self.boot.and_then(|n| usize::try_from(n).ok()),
             answers: Answers {
                 arch: self.arch,
-                page_bytes: self.page_size.map(|b| b.0),
+                page_bytes,
                 memory_per_node_bytes: self.memory_per_node.map(|b| b.0),
                 cpus_per_node: self.cpus_per_node,
                 cpu_model: self.cpu_model.clone(),

@@ -6,6 +6,7 @@ use crate::kernel::KernelModel;
 use crate::kernel::cmdline::CommandLine;
 use crate::kernel::config::{ConfigError, KernelConfig};
 use crate::machine::MachineError;
+use crate::machine::bootlog::{Boot, InitForm};
 use crate::machine::{Arch, Machine, text};
 use crate::warning::Warning;
 use clap::Args;
@@ -63,12 +64,49 @@ impl KernelArgs {
         Ok(Chosen { kernel: kernel.with_config(config), line, warnings })
     }
 
+    /// The same, with the command line of a log where none was given.
+    pub(super) fn choose_with_log(
+        &self,
+        machine: &Machine,
+        log: Option<&Boot>,
+    ) -> Result<Chosen, Failure> {
+        let named = self.kernel.is_some() || machine.kernel_release.is_some();
+        let by_lines = log.filter(|_| !named).and_then(version_of_lines);
+        let mut chosen = self.choose_version(machine, by_lines.or(self.kernel.as_deref()))?;
+        if let Some(version) = by_lines {
+            let text =
+                format!("the log names no kernel; its lines are those of {version} or before");
+            chosen.warnings.push(Warning::new("kernel-by-lines", text, "name one with --kernel"));
+        }
+        let logged = log.filter(|_| self.cmdline.is_none() && machine.boot.is_none());
+        if let Some(fact) = logged.and_then(|boot| boot.cmdline.as_ref()) {
+            match CommandLine::of_log(&fact.value) {
+                Ok(line) => chosen.line = Some(line),
+                Err(error) => chosen.warnings.push(Warning::new(
+                    "command-line",
+                    format!("the log's command line (line {}) is left out: {error}", fact.line),
+                    "give the options that matter with --cmdline",
+                )),
+            }
+        }
+        Ok(chosen)
+    }
+
     /// Whoever asks for fake nodes means a kernel that has them, unless a configuration
     /// was given or is known.
     fn may_assume_emulation(&self, machine: &Machine) -> bool {
         self.config.is_empty()
             && machine.boot.is_none()
             && matches!(machine.arch, Arch::X86_64 | Arch::Arm64)
+    }
+}
+
+/// The newest version that prints lines of the log's form, where newer ones print others.
+fn version_of_lines(log: &Boot) -> Option<&'static str> {
+    match log.init.first()?.form {
+        InitForm::Pages => Some("5.7"),
+        InitForm::Kswapd | InitForm::KswapdPages => Some("4.2"),
+        InitForm::Deferred => None,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::bar::Bar;
 use super::exit::{self, Failure};
 use super::output;
+use super::saving::{SaveArgs, save_and_show};
 use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
 use crate::host::signal;
@@ -13,10 +14,12 @@ use crate::progress::Progress;
 use crate::record::lab::{CacheFacts, LabRecord};
 use crate::report;
 use crate::study::compare::{HostContext, host_facts};
+use crate::study::room::HostRoom;
 use crate::units::Bytes;
 use clap::{Subcommand, value_parser};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const EXAMPLES: &str = "\
@@ -82,6 +85,8 @@ struct Common {
     /// Write the record as one JSON document
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    save: SaveArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -191,20 +196,21 @@ fn with_lab(
     experiment: impl FnOnce(&Lab<'_>) -> Result<LabRecord, LabError>,
 ) -> Result<ExitCode, Failure> {
     signal::catch_interrupt();
+    let keeper = common.save.keeper()?;
     let machine = input::load("host", None)?;
     let caches = caches(&machine);
-    let budget = MemoryBudget::read(Path::new("/"))?;
-    let host =
-        HostContext { topo: HostTopology::load()?, clock: Clock::measure(), budget, machine };
+    let room = HostRoom::of_host(machine, MemoryBudget::read(Path::new("/"))?)?;
+    let host = HostContext { topo: HostTopology::load()?, clock: Clock::measure(), room };
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let clock_seed = since_1970.map_or(1, |d| u64::from(d.subsec_nanos()));
     let bar = Bar::default();
+    let keep = keeper.map(Mutex::new);
     let doubts = doctor::warnings(host.clock.facts());
     let limits = Limits::default();
     let made = experiment(&Lab {
         topo: &host.topo,
         clock: &host.clock,
-        budget: &host.budget,
+        budget: &host.room.budget,
         host: &host_facts(&host),
         caches: &caches,
         argv: &output::argv(),
@@ -212,24 +218,26 @@ fn with_lab(
         runs_are_default: common.runs.is_none(),
         seed: common.seed.unwrap_or(clock_seed),
         progress: &bar,
+        doubts: &doubts,
         limits: &limits,
         stop: &signal::interrupted,
+        keep: keep.as_ref(),
     });
     // Whatever ended early has left its bar on the terminal.
     bar.end();
     let mut record = made?;
-    record.head.warnings.extend(doubts.into_iter().chain(limits.warning()));
-    show(&record, common.json)
+    record.head.warnings.extend(limits.warning());
+    let keeper = keep.map(|keep| keep.into_inner().unwrap_or_else(PoisonError::into_inner));
+    save_and_show(keeper, &record, || show(&record, common.json))?;
+    Ok(ExitCode::from(if record.head.complete { 0 } else { exit::INTERRUPTED }))
 }
 
-fn show(record: &LabRecord, json: bool) -> Result<ExitCode, Failure> {
+fn show(record: &LabRecord, json: bool) -> Result<(), Failure> {
     if json {
-        output::json(record)?;
-    } else {
-        output::warn(&record.head.warnings);
-        output::data(&report::lab::text(record))?;
+        return output::json(record);
     }
-    Ok(ExitCode::from(if record.head.complete { 0 } else { exit::INTERRUPTED }))
+    output::warn(&record.head.warnings);
+    output::data(&report::lab::text(record))
 }
 
 /// One entry per level, the first of each, smallest first.

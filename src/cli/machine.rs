@@ -44,7 +44,7 @@ pub(super) struct Args {
 
 /// Shows the machine.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    if args.machine.machine == ["list"] {
+    if args.machine.input.machine == ["list"] {
         return list(args.json);
     }
     if args.init_times {

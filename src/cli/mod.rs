@@ -21,10 +21,14 @@ mod machine;
 mod man;
 mod output;
 mod report;
+mod saving;
+mod schema;
 mod strategies;
 mod sweep;
 mod validate;
+mod what_if_args;
 
+use crate::host::signal;
 use clap::{Parser, Subcommand};
 use exit::Failure;
 use std::process::ExitCode;
@@ -69,7 +73,7 @@ enum Verb {
     Calibrate(calibrate::Args),
     /// Predict a machine's boot phases in virtual time
     Estimate(estimate::Args),
-    /// Predict over threads, chunks, strategies and kernels; find the knee
+    /// Predict or measure over machines, threads, chunks, strategies, kernels; find the knee
     Sweep(sweep::Args),
     /// Hold the model's predictions against published figures
     Validate(validate::Args),
@@ -83,6 +87,8 @@ enum Verb {
     Strategies(strategies::Args),
     /// Is this host fit for measuring: reads, changes nothing
     Doctor(doctor::Args),
+    /// Write JSON Schemas of the records
+    Schema(schema::Args),
     /// Write completions for a shell
     Completions(completions::Args),
     /// Write manual pages
@@ -91,6 +97,7 @@ enum Verb {
 
 /// Parses the arguments, does what they say, and returns the exit status.
 pub fn run() -> ExitCode {
+    signal::report_large_files();
     let cli = Cli::parse();
     let done = match cli.verb {
         Verb::Machine(args) => machine::run(&args),
@@ -106,6 +113,7 @@ pub fn run() -> ExitCode {
         Verb::Diff(args) => diff::run(&args),
         Verb::Strategies(args) => strategies::run(&args),
         Verb::Doctor(args) => doctor::run(&args),
+        Verb::Schema(args) => schema::run(&args),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),
     };

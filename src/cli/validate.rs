@@ -2,9 +2,12 @@
 
 use super::exit::{self, Failure};
 use super::output;
+use super::saving::{SaveArgs, save_and_show};
+use crate::machine::input::{Format, Request};
 use crate::report;
 use crate::study::published::{self, Figures};
-use crate::study::validate::validate;
+use crate::study::validate::{boot_logs, empty, validate};
+use clap::ValueEnum;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,10 +15,13 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   pageinit validate
-  pageinit validate --figures my-figures.json --json";
+  pageinit validate --figures my-figures.json --json
+  pageinit validate --boot-log boot.log
+  pageinit validate --boot-log boot.log --anchor first-node
+  dmesg | pageinit validate --boot-log - --json";
 
-/// Files beyond this size are no lists of figures.
-const MOST_BYTES: u64 = 64 << 20;
+/// Files beyond this size are no lists of figures; one takes up to 100 times its size.
+const MOST_BYTES: u64 = 4 << 20;
 
 /// Arguments of `validate`.
 #[derive(Debug, clap::Args)]
@@ -24,24 +30,51 @@ pub(super) struct Args {
     /// Figures to predict, as JSON or TOML [default: the built-in ones]
     #[arg(long, value_name = "FILE")]
     figures: Option<PathBuf>,
+    /// Boot logs to predict blind, line by line, instead of the built-in figures; - is
+    /// standard input
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    boot_log: Vec<String>,
+    /// Take the first node that a boot times as known, and predict the rest from it
+    #[arg(long, value_enum, value_name = "WHAT", requires = "boot_log")]
+    anchor: Option<AnchorArg>,
     /// Write one JSON document
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    save: SaveArgs,
+}
+
+/// What of a log is taken as known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum AnchorArg {
+    /// The first node of each boot
+    FirstNode,
 }
 
 /// Predicts and compares.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let (name, figures) = match &args.figures {
-        Some(path) => (path.display().to_string(), read(path)?),
-        None => ("the built-in figures".into(), published::builtin()),
+    let keeper = args.save.keeper()?;
+    let mut record = match (&args.figures, args.boot_log.is_empty()) {
+        (Some(path), _) => validate(&path.display().to_string(), &read(path)?, output::argv())?,
+        (None, true) => validate("the built-in figures", &published::builtin(), output::argv())?,
+        (None, false) => {
+            let name = format!("boot logs: {}", args.boot_log.join(", "));
+            empty(&name, &Figures::default(), output::argv())
+        }
     };
-    let record = validate(&name, &figures, output::argv())?;
-    if args.json {
-        output::json(&record)?;
-    } else {
-        output::warn(&record.head.warnings);
-        output::data(&report::validate::text(&record))?;
+    if !args.boot_log.is_empty() {
+        let specs = args.boot_log.clone();
+        let format = Some(Format::BootLog);
+        let logs = Request { specs, format, ..Request::default() }.logs()?;
+        boot_logs::add(&mut record, &logs, args.anchor == Some(AnchorArg::FirstNode))?;
     }
+    save_and_show(keeper, &record, || {
+        if args.json {
+            return output::json(&record);
+        }
+        output::warn(&record.head.warnings);
+        output::data(&report::validate::text(&record))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -49,7 +82,7 @@ fn read(path: &Path) -> Result<Figures, Failure> {
     let failed = |text: String| Failure::new(exit::FAILED, format!("{}: {text}", path.display()));
     let bytes = fs::metadata(path).map_err(|e| failed(e.to_string()))?.len();
     if bytes > MOST_BYTES {
-        return Err(failed("is larger than 64 MiB: not a list of figures".into()));
+        return Err(failed("is larger than 4 MiB: not a list of figures".into()));
     }
     let raw = fs::read(path).map_err(|e| failed(e.to_string()))?;
     let text = String::from_utf8(raw).map_err(|_| failed("is not UTF-8 text".into()))?;

@@ -39,6 +39,13 @@ pub fn default_sigpipe() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
+/// Makes a write beyond the limit of file sizes an error that can be reported, instead of
+/// SIGXFSZ, which ends the process and leaves a half-written file.
+pub fn report_large_files() {
+    // SAFETY: an ignored signal runs no code of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 extern "C" fn on_signal(_signal: libc::c_int) {
     if INTERRUPTED.swap(true, Ordering::Relaxed) {
         // SAFETY: `_exit` is async-signal-safe and runs no destructors.

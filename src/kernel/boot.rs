@@ -34,6 +34,8 @@ pub struct BootInput {
     pub kernel: KernelModel,
     /// Online CPUs by node.
     pub cpus: Vec<(Nid, u32)>,
+    /// Gigantic pages that are among the reservations already.
+    pub gigantic: Vec<PhysRange>,
 }
 
 /// Applies the rules of `kernel` to `machine`, without options on its command line. Of
@@ -70,6 +72,7 @@ impl BootInput {
             line,
             cpus: cpus.collect(),
             kernel,
+            gigantic: Vec::new(),
         })
     }
 
@@ -121,7 +124,7 @@ impl BootInput {
         let rules = ReleaseRules::new(&kernel, machine.page_bytes, platform);
         let name = machine.name.clone();
         let map = MemoryMap::assumed(machine, &rules);
-        Self { name, map, rules, line, kernel, cpus: cpus_of(machine) }
+        Self { name, map, rules, line, kernel, cpus: cpus_of(machine), gigantic: Vec::new() }
     }
 
     /// A captured boot with another command line: `machine` says which of its memory
@@ -171,7 +174,15 @@ impl BootInput {
         };
         let (pages, missing) = gigantic_pages(&mut memblock, &self.rules, &self.line);
         self.map.warnings.extend(hugepage_notes(&self.kernel, &self.line, &pages, missing));
-        self.map.reserved.extend(pages.into_iter().map(ReservedRegion::plain));
+        self.map.reserved.extend(pages.iter().copied().map(ReservedRegion::plain));
+        self.gigantic = pages;
+    }
+
+    /// The same boot with struct pages of another size, whatever the configuration says.
+    pub fn with_struct_page_bytes(mut self, bytes: u64) -> Self {
+        let platform = Platform { struct_page_bytes: Some(bytes), ..self.rules.platform.clone() };
+        self.rules = ReleaseRules::new(&self.kernel, self.rules.page_bytes, platform);
+        self
     }
 
     /// Runs the memory model: what lies where, and who initialises it.
@@ -197,6 +208,8 @@ impl BootInput {
             zones: placement.zones.clone(),
             memmap: placement.extents(&self.rules),
             nodes,
+            gigantic: if late.is_empty() { self.gigantic.clone() } else { late },
+            struct_page_bytes: self.rules.struct_page_bytes,
             warnings: placement.warnings.clone(),
         };
         Ok((layout, placement))

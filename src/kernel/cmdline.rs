@@ -260,6 +260,25 @@ impl CommandLine {
         Ok(())
     }
 
+    /// The line of a boot log whose machine is read from the same log: that machine is as
+    /// the line made it, so that options which change memory, nodes or CPUs are done.
+    ///
+    /// # Errors
+    /// As [`str::parse`].
+    pub fn of_log(text: &str) -> Result<Self, CmdlineError> {
+        let line: Self = text.parse()?;
+        Ok(Self {
+            numa_fake: None,
+            numa_off: false,
+            memmap: Vec::new(),
+            mem_bytes: None,
+            maxcpus: None,
+            nosmp: false,
+            nosmt: false,
+            ..line
+        })
+    }
+
     /// CPUs online when the deferred phase starts, of `present` with `per_core` threads
     /// each. Linux brings CPUs up by number, which is not modelled: only the count is.
     pub fn online_cpus(&self, present: u32, per_core: u32) -> u32 {

@@ -10,7 +10,7 @@ use super::place::PlaceError;
 use super::struct_page::PageFormat;
 use super::version::{KernelModel, VersionError};
 use crate::machine::Arch;
-use crate::pfn::{self, Nid, Pfn, PfnRange, SectionNr};
+use crate::pfn::{self, Nid, Pfn, PfnRange, PhysRange, SectionNr};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
@@ -42,8 +42,20 @@ pub struct Layout {
     pub memmap: Vec<MemmapExtent>,
     /// Nodes that have memory, ascending by id.
     pub nodes: Vec<NodeLayout>,
+    /// Gigantic pages that memblock gave, ascending and joined. They count among the
+    /// reserved pages, tails included, although Linux leaves tails alone from 6.7 on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gigantic: Vec<PhysRange>,
+    /// Bytes of a struct page.
+    #[serde(default = "usual_struct_page_bytes")]
+    pub struct_page_bytes: u64,
     /// What was assumed.
     pub warnings: Vec<Warning>,
+}
+
+/// For layouts that were written without it.
+const fn usual_struct_page_bytes() -> u64 {
+    super::struct_page::STRUCT_PAGE_BYTES
 }
 
 impl Layout {

@@ -142,13 +142,20 @@ fn part(
     let cpu = lab.node()?.cpus.first().copied().unwrap_or(0);
     let mut turn = 0;
     // On a thread of its own, so that pinning it leaves the main thread as it was.
+    let so_far = &*record;
     let samples = std::thread::scope(|scope| {
         let work = || {
             lab.topo.pin_thread(cpu)?;
-            lab.rounds(name, (cells.len(), runs, limit_s), |at| {
+            let run_one = |at: usize| {
                 turn += 1;
                 lab.undisturbed(|| run_one(lab, &cells[at], lines, turn))
-            })
+            };
+            let so_far = |samples: &Samples| {
+                let mut record = so_far.clone();
+                record.points.extend(points(name, cells, samples, lab.seed));
+                record
+            };
+            lab.rounds(name, (cells.len(), runs, limit_s), run_one, so_far)
         };
         scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })?;

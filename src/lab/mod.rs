@@ -25,11 +25,14 @@ use crate::host::store::{Store, StoreError, StoreKind};
 use crate::host::topology::{HostNode, HostTopology};
 use crate::host::{Arena, budget};
 use crate::progress::{Progress, Unit};
+use crate::record::file::FileError;
+use crate::record::keeper::Keeper;
 use crate::record::lab::{CacheFacts, Factors, LabRecord};
 use crate::record::{Head, HostFacts};
 use crate::stats::{Rng, median};
 use crate::units::Bytes;
 use crate::warning::Warning;
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Why an experiment ended without a record.
@@ -70,6 +73,9 @@ pub enum LabError {
     /// A store is not to be had.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The record could not be saved.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The memory of the machine could not be read.
     #[error(transparent)]
     Budget(#[from] budget::BudgetError),
@@ -107,8 +113,12 @@ pub struct Lab<'l> {
     pub progress: &'l dyn Progress,
     /// Told which parts their time limits ended.
     pub limits: &'l Limits,
+    /// What is doubtful about this host, for the record.
+    pub doubts: &'l [Warning],
     /// Asked between samples; `true` ends the work.
     pub stop: &'l (dyn Fn() -> bool + Sync),
+    /// Saves the record while it grows.
+    pub keep: Option<&'l Mutex<Keeper>>,
 }
 
 impl Lab<'_> {
@@ -116,7 +126,8 @@ impl Lab<'_> {
     pub fn record(&self, experiment: &str) -> LabRecord {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         LabRecord {
-            head: Head::unfinished(format!("pageinit/lab-{experiment}/1"), self.argv),
+            head: Head::unfinished(format!("pageinit/lab-{experiment}/1"), self.argv)
+                .with_warnings(self.doubts.to_vec()),
             started_unix_s: since_1970.map_or(0, |d| d.as_secs()),
             seed: self.seed,
             runs: self.runs,
@@ -132,20 +143,47 @@ impl Lab<'_> {
 
     /// Runs `cases` things `runs` times each, in a new random order in every round, and
     /// returns their times case by case; fewer when the user ended it. Without `--runs`
-    /// no round begins later than `limit_s` seconds after the first.
+    /// no round begins later than `limit_s` seconds after the first. Between rounds the
+    /// record that `so_far` draws is saved, where somebody asked for it.
     ///
     /// # Errors
-    /// What `run_one` says, other than an interruption.
+    /// What `run_one` says, other than an interruption; that saving fails.
     pub fn rounds<E: Into<LabError>>(
+        &self,
+        what: &str,
+        sizes: (usize, u32, u64),
+        run_one: impl FnMut(usize) -> Result<u64, E>,
+        so_far: impl Fn(&Samples) -> LabRecord,
+    ) -> Result<Samples, LabError> {
+        self.run_rounds(what, sizes, run_one, |samples| self.keep_so_far(samples, &so_far))
+    }
+
+    /// Saves the record that `so_far` draws, if it is time.
+    fn keep_so_far(
+        &self,
+        samples: &Samples,
+        so_far: impl Fn(&Samples) -> LabRecord,
+    ) -> Result<(), LabError> {
+        let Some(keep) = self.keep else { return Ok(()) };
+        let mut keeper = keep.lock().unwrap_or_else(PoisonError::into_inner);
+        if !keeper.is_time() {
+            return Ok(());
+        }
+        let mut record = so_far(samples);
+        record.head.complete = false;
+        Ok(keeper.save(&record)?)
+    }
+
+    fn run_rounds<E: Into<LabError>>(
         &self,
         what: &str,
         (cases, runs, limit_s): (usize, u32, u64),
         mut run_one: impl FnMut(usize) -> Result<u64, E>,
+        after: impl Fn(&Samples) -> Result<(), LabError>,
     ) -> Result<Samples, LabError> {
-        let mut samples = vec![Vec::new(); cases];
+        let mut samples = Samples { of_case: vec![Vec::new(); cases], complete: true };
         let mut rng = Rng::new(self.seed);
         self.progress.begin(what, u64::from(runs) * cases as u64, Unit::Runs);
-        let mut complete = true;
         let began = self.clock.now_ns();
         let ends = began.saturating_add(limit_s.saturating_mul(1_000_000_000));
         'rounds: for round in 0..runs {
@@ -162,18 +200,19 @@ impl Lab<'_> {
                     run_one(case).map_err(Into::into)
                 };
                 match ended {
-                    Ok(ns) => samples[case].push(ns),
+                    Ok(ns) => samples.of_case[case].push(ns),
                     Err(error) if error.is_interrupt() => {
-                        complete = false;
+                        samples.complete = false;
                         break 'rounds;
                     }
                     Err(other) => return Err(other),
                 }
                 self.progress.advance(1);
             }
+            after(&samples)?;
         }
         self.progress.end();
-        Ok(Samples { of_case: samples, complete })
+        Ok(samples)
     }
 
     /// Repeats a sample in which the kernel took a CPU away, a few times at most.
@@ -342,7 +381,9 @@ pub(crate) mod bench_of_tests {
             runs_are_default: false,
             seed: 7,
             progress: &Silent,
+            doubts: &[],
             stop,
+            keep: None,
         };
         test(lab)
     }
@@ -358,11 +399,11 @@ mod tests {
     fn every_round_runs_every_case_once() {
         let seen = RefCell::new(Vec::new());
         let samples = with_lab(&|| false, |lab| {
-            lab.rounds("test", (5, 3, 9), |case| {
+            let run_one = |case| {
                 seen.borrow_mut().push(case);
                 Ok::<_, LabError>(case as u64)
-            })
-            .unwrap()
+            };
+            lab.rounds("test", (5, 3, 9), run_one, |_| lab.record("test")).unwrap()
         });
         assert!(samples.complete);
         assert_eq!(samples.of_case, (0..5).map(|case| vec![case; 3]).collect::<Vec<_>>());
@@ -377,15 +418,43 @@ mod tests {
     fn an_interruption_keeps_what_was_done_and_other_errors_do_not() {
         with_lab(&|| false, |lab| {
             let count = RefCell::new(0);
-            let samples = lab.rounds("test", (2, 3, 9), |_| {
+            let run_one = |_| {
                 *count.borrow_mut() += 1;
                 if *count.borrow() > 3 { Err(HostError::Interrupted) } else { Ok(1) }
-            });
-            let samples = samples.unwrap();
+            };
+            let record = |_: &Samples| lab.record("test");
+            let samples = lab.rounds("test", (2, 3, 9), run_one, record).unwrap();
             assert!(!samples.complete);
             assert_eq!(samples.of_case.iter().map(Vec::len).sum::<usize>(), 3);
-            let failed = lab.rounds("test", (1, 1, 9), |_| Err::<u64, _>(HostError::NoCpus));
-            assert!(failed.is_err());
+            let fails = |_| Err::<u64, _>(HostError::NoCpus);
+            assert!(lab.rounds("test", (1, 1, 9), fails, record).is_err());
+        });
+    }
+
+    #[test]
+    fn the_record_so_far_is_saved_after_every_round() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let file = dir.path().join("lab.json");
+        let target = crate::record::file::Target::new(&file, false).unwrap();
+        let keeper = Mutex::new(Keeper::new(target, std::time::Duration::ZERO));
+        with_lab(&|| false, |lab| {
+            let lab = Lab { keep: Some(&keeper), ..lab };
+            let seen = RefCell::new(Vec::new());
+            let run_one = |_| {
+                seen.borrow_mut().push(std::fs::read_to_string(&file).ok());
+                Ok::<_, LabError>(1)
+            };
+            let so_far = |samples: &Samples| LabRecord {
+                runs: samples.of_case.iter().map(|runs| runs.len() as u32).sum(),
+                ..lab.record("test")
+            };
+            lab.rounds("test", (2, 2, 9), run_one, so_far).unwrap();
+            // Nothing before the first round, and nothing between the runs of one.
+            let seen = seen.borrow();
+            assert_eq!((&seen[0], &seen[1]), (&None, &None));
+            assert_eq!(seen[2], seen[3]);
+            let saved: LabRecord = serde_json::from_str(seen[3].as_deref().unwrap()).unwrap();
+            assert_eq!((saved.runs, saved.head.complete), (2, false));
         });
     }
 
@@ -399,12 +468,13 @@ mod tests {
                 Ok::<_, LabError>(1)
             };
             assert!(lab.limits.warning().is_none());
-            let samples = lab.rounds("table", (2, 3, 0), later).unwrap();
+            let record = |_: &Samples| lab.record("test");
+            let samples = lab.rounds("table", (2, 3, 0), later, record).unwrap();
             assert_eq!((samples.complete, samples.of_case), (true, vec![vec![1]; 2]));
             let said = lab.limits.warning().unwrap().to_string();
             assert!(said.contains("1 of 3 in \"table\""), "{said}");
             let asked_for = Lab { runs_are_default: false, ..lab };
-            let samples = asked_for.rounds("page", (1, 3, 0), later).unwrap();
+            let samples = asked_for.rounds("page", (1, 3, 0), later, record).unwrap();
             assert_eq!(samples.of_case, [vec![1; 3]]);
         });
     }

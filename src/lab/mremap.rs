@@ -78,7 +78,12 @@ pub fn run(lab: &Lab<'_>, options: &Options) -> Result<LabRecord, LabError> {
     record.settings = factors([("size_bytes", options.size_bytes.into())]);
     record.published = published::moving();
     let cases = cases(&sizes);
-    match measure(lab, &cases) {
+    let so_far = |samples: &Samples| {
+        let mut record = record.clone();
+        draw(&mut record, lab, &cases, samples, options.size_bytes);
+        record
+    };
+    match measure(lab, &cases, so_far) {
         Ok(samples) => {
             record.head.complete = samples.complete;
             draw(&mut record, lab, &cases, &samples, options.size_bytes);
@@ -109,7 +114,11 @@ fn cases(sizes: &[u64]) -> Vec<Case> {
 }
 
 /// One memory for every size, with and without pages, and all rounds of moves.
-fn measure(lab: &Lab<'_>, cases: &[Case]) -> Result<Samples, LabError> {
+fn measure(
+    lab: &Lab<'_>,
+    cases: &[Case],
+    so_far: impl Fn(&Samples) -> LabRecord,
+) -> Result<Samples, LabError> {
     let mut memories: Vec<(u64, bool, Movable)> = Vec::new();
     for case in cases {
         if memories
@@ -126,14 +135,15 @@ fn measure(lab: &Lab<'_>, cases: &[Case]) -> Result<Samples, LabError> {
         }
         memories.push((case.bytes, case.touched, memory));
     }
-    lab.rounds("moves", (cases.len(), lab.runs, LIMIT_S), |at| {
+    let run_one = |at: usize| {
         let case = &cases[at];
         let same = |m: &&mut (u64, bool, Movable)| (m.0, m.1) == (case.bytes, case.touched);
         match memories.iter_mut().find(same) {
             Some((_, _, memory)) => lab.undisturbed(|| move_and_back(lab, case, memory)),
             None => Ok(0),
         }
-    })
+    };
+    lab.rounds("moves", (cases.len(), lab.runs, LIMIT_S), run_one, so_far)
 }
 
 fn fault_in(lab: &Lab<'_>, memory: &mut Movable) -> Result<(), LabError> {

@@ -95,11 +95,17 @@ pub fn run(lab: &Lab<'_>, options: &Options) -> Result<LabRecord, LabError> {
         Err(other) => return Err(other),
     };
     record.head.warnings.extend(zeroes_faster(zero_advantage(lab.clock, arena.lines_mut())));
-    let samples = lab.rounds("runs", (cases.len(), lab.runs, LIMIT_S), |at| {
-        lab.undisturbed(|| run_one(lab, &node, arena.lines_mut(), &cases[at]))
-    })?;
+    let lines = arena.lines().len();
+    let so_far = |samples: &Samples| {
+        let mut record = record.clone();
+        draw(&mut record, lab, &cases, samples, lines);
+        record
+    };
+    let run_one =
+        |at: usize| lab.undisturbed(|| run_one(lab, &node, arena.lines_mut(), &cases[at]));
+    let samples = lab.rounds("runs", (cases.len(), lab.runs, LIMIT_S), run_one, so_far)?;
     record.head.complete = samples.complete;
-    draw(&mut record, lab, &cases, &samples, arena.lines().len());
+    draw(&mut record, lab, &cases, &samples, lines);
     Ok(record)
 }
 

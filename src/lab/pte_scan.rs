@@ -108,10 +108,13 @@ fn faults(lab: &Lab<'_>, record: &mut LabRecord) -> Result<bool, LabError> {
         let (tables, places) = inputs(case);
         agree(case, tables, places)?;
     }
-    let samples = lab.rounds("faults", (cases.len(), lab.runs, LIMIT_S), |at| {
+    let run_one = |at: usize| {
         let (tables, places) = inputs(&cases[at]);
         lab.undisturbed(|| Ok::<_, LabError>(timed_faults(lab, &cases[at], tables, places)))
-    })?;
+    };
+    let per = |case: &Case| ("fault", inputs(case).1.len() as u64);
+    let so_far = |samples: &Samples| with_times(record, "fault", (&cases, per), samples, lab);
+    let samples = lab.rounds("faults", (cases.len(), lab.runs, LIMIT_S), run_one, so_far)?;
     for (case, times) in cases.iter().zip(&samples.of_case) {
         let (tables, places) = inputs(case);
         let reads: u64 = places.iter().map(|at| reads_of(case, tables, *at)).sum();
@@ -124,6 +127,23 @@ fn faults(lab: &Lab<'_>, record: &mut LabRecord) -> Result<bool, LabError> {
     }
     record.derived.extend(ratios("fault_ratio", &cases, &samples, lab.seed));
     Ok(samples.complete)
+}
+
+/// The record with the times of a part that is not finished; without counts.
+fn with_times(
+    record: &LabRecord,
+    part: &str,
+    (cases, per): (&[Case], impl Fn(&Case) -> (&'static str, u64)),
+    samples: &Samples,
+    lab: &Lab<'_>,
+) -> LabRecord {
+    let both = cases.iter().zip(&samples.of_case);
+    let point = |(case, times): (&Case, &Vec<u64>)| {
+        LabPoint::measured(part, case.factors(), per(case), times, lab.seed)
+    };
+    let mut record = record.clone();
+    record.points.extend(both.filter_map(point));
+    record
 }
 
 /// Random empty entries of the tables; none where all are set.
@@ -180,14 +200,17 @@ fn sweeps(lab: &Lab<'_>, options: &Options, record: &mut LabRecord) -> Result<bo
     let cases = cases([8, 9]);
     let tables = usize::try_from(options.size_bytes / (2 * MIB)).unwrap_or(usize::MAX);
     let mut chosen: Vec<Option<[u64; 10]>> = vec![None; cases.len()];
-    let samples = lab.rounds("sweeps", (cases.len(), lab.runs, LIMIT_S), |at| {
+    let run_one = |at: usize| {
         let other = chosen.get(at ^ 1).copied().flatten();
         lab.undisturbed(|| {
             let (time, faults) = timed_sweep(lab, &cases[at], tables, other)?;
             chosen[at] = Some(faults);
             Ok::<_, LabError>(time)
         })
-    })?;
+    };
+    let per = |_: &Case| ("page", (tables * TABLE_PTES) as u64);
+    let so_far = |samples: &Samples| with_times(record, "sweep", (&cases, per), samples, lab);
+    let samples = lab.rounds("sweeps", (cases.len(), lab.runs, LIMIT_S), run_one, so_far)?;
     for (case, times) in cases.iter().zip(&samples.of_case) {
         let per = ("page", (tables * TABLE_PTES) as u64);
         let point = LabPoint::measured("sweep", case.factors(), per, times, lab.seed);

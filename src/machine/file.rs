@@ -74,7 +74,15 @@ pub fn parse(name: &str, text: &str) -> Result<Machine, MachineError> {
     })
 }
 
+/// The largest file: 1024 nodes with all distances written out have some 5 MiB.
+const MOST_BYTES: usize = 8 << 20;
+
 fn build(name: &str, text: &str) -> Outcome<Machine> {
+    // The parser keeps every token and value with its place, some 100 bytes for each byte.
+    if text.len() > MOST_BYTES {
+        let problem = "is larger than 8 MiB, which no machine TOML is".into();
+        return Err(Fault { offset: None, problem });
+    }
     let parsed: MachineToml = toml::from_str(text).map_err(|error| Fault {
         offset: error.span().map(|span| span.start),
         problem: format!("machine TOML: {}", error.message().trim_end()),

@@ -26,7 +26,7 @@ pub fn from_xml(name: &str, text: &str) -> Result<Machine, MachineError> {
     let version = seen.version().unwrap_or("1");
     let bad = |problem: String| MachineError::content(name, None, problem);
     let topology = builder(BuildFlags::INCLUDE_DISALLOWED)
-        .and_then(|b| b.from_xml(&seen.for_hwloc()).map_err(|e| e.to_string()))
+        .and_then(|b| b.from_xml(seen.for_hwloc()).map_err(|e| e.to_string()))
         .and_then(|b| b.build().map_err(|e| e.to_string()))
         .map_err(|e| {
             bad(format!(

@@ -66,6 +66,8 @@ pub struct Loaded {
     pub machine: Machine,
     /// Every fact with its place; empty for an input that describes itself.
     pub explained: Vec<Explained>,
+    /// The boot that was meant, where exactly one input is a boot log.
+    pub boot: Option<Box<Boot>>,
 }
 
 /// What became of one input.
@@ -154,29 +156,49 @@ impl Request {
         if let [(_, Content::Whole(machine))] = contents.as_slice()
             && !asks
         {
-            return Ok(Loaded { machine: (**machine).clone(), explained: Vec::new() });
+            let machine = (**machine).clone();
+            return Ok(Loaded { machine, explained: Vec::new(), boot: None });
         }
         // One log alone may show all that memblock knew; with other inputs beside it,
         // the machine need not be the one that booted.
         let alone = match contents.as_slice() {
-            [(spec, Content::Log(log))] if !asks => Some(self.one(spec, log)?.clone()),
+            [(spec, Content::Log(log))] if !asks && log.numactl.is_empty() => {
+                Some(self.one(spec, log)?.clone())
+            }
             _ => None,
         };
-        let mut evidence = Vec::new();
+        let (mut evidence, mut boots) = (Vec::new(), Vec::new());
         for (spec, content) in contents {
-            evidence.push(match content {
-                Content::Whole(machine) => Evidence::of_machine(&machine),
-                Content::Parts(parts) => *parts,
+            match content {
+                Content::Whole(machine) => evidence.push(Evidence::of_machine(&machine)),
+                Content::Parts(parts) => evidence.push(*parts),
                 Content::Log(log) => {
-                    super::bootlog::evidence::evidence(&spec, self.one(&spec, &log)?)?
+                    let boot = self.one(&spec, &log)?;
+                    boots.push(Box::new(boot.clone()));
+                    evidence.push(super::bootlog::evidence::evidence(&spec, boot)?);
+                    // A mail may hold both: as if the two were files of their own.
+                    if !log.numactl.is_empty() {
+                        evidence.push(numactl::parse_lines(&spec, log.numactl.lines())?);
+                    }
                 }
-            });
+            }
         }
+        let boot = boots.pop().filter(|_| boots.is_empty());
         let evidence = combine(evidence)?;
         let mut machine = complete(name, &evidence, &self.answers)?;
         let facts = alone.and_then(|boot| super::bootlog::facts::facts(&boot, &machine));
         machine.boot = facts.map(Arc::new);
-        Ok(Loaded { machine, explained: evidence.explain() })
+        Ok(Loaded { machine, explained: evidence.explain(), boot })
+    }
+
+    /// The machine of one boot of the log called `name`.
+    ///
+    /// # Errors
+    ///
+    /// The boot contradicts itself, or something is missing that cannot be assumed.
+    pub fn of_boot(&self, name: &str, boot: &Boot) -> Result<Machine, MachineError> {
+        let evidence = combine(vec![super::bootlog::evidence::evidence(name, boot)?])?;
+        complete(name, &evidence, &self.answers)
     }
 
     /// The boot of a log that is meant.

@@ -215,6 +215,37 @@ fn a_machine_of_256_nodes_and_2048_cpus() {
     assert_eq!((machine.nodes.len(), machine.cpus.len(), machine.smt()), (256, 2048, 2));
 }
 
+// A mail with a log and, below it, what `numactl -H` says of the same machine.
+#[test]
+fn a_log_and_numactl_in_one_text_are_two_inputs() {
+    let log = "Hello,\n> [    0.000000] Linux version 6.1.0 (x86_64-linux-gnu-gcc) #1\n\
+               > [    0.1] Early memory node ranges\n\
+               > [    0.1]   node   0: [mem 0x0000000000001000-0x000000007fffffff]\n\
+               > [    0.1]   node   1: [mem 0x0000000080000000-0x00000000ffffffff]\n";
+    let numactl = "available: 2 nodes (0-1)\nnode 0 cpus: 0 2\nnode 0 size: 1990 MB\n\
+                   node 1 cpus: 1 3\nnode 1 size: 2000 MB\nnode distances:\n\
+                   node   0   1\n  0:  10  17\n  1:  17  10\n";
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        fs::write(dir.path().join(name), text).unwrap();
+        dir.path().join(name).display().to_string()
+    };
+    let request = |specs| Request { specs, ..Request::default() };
+    let apart = request(vec![write("a.log", log), write("b.txt", numactl)]).load().unwrap();
+    let together = request(vec![write("mail.txt", &format!("{log}\n{numactl}-- \nme\n"))]);
+    let together = together.load().unwrap();
+    assert_eq!(together.machine.nodes, apart.machine.nodes);
+    assert_eq!(together.machine.distances, Some(vec![vec![10, 17], vec![17, 10]]));
+    assert_eq!(together.machine.nodes[1].cpus, [1, 3]);
+    assert_eq!(together.machine.nodes[1].memory[0].start, 2 * GIB);
+    let cpus = together.explained.iter().find(|e| e.fact == "CPUs of node 0").unwrap();
+    assert_eq!(cpus.at.line, Some(8), "{cpus:?}");
+    let other = numactl.replace("size: 2000 MB", "size: 90000 MB");
+    let error = parse_text("m", format!("{log}{other}").as_bytes(), None).unwrap_err();
+    let places = "m:5 says 2 GiB, but m:10 says 87.9 GiB";
+    assert!(error.to_string().contains(places), "{error}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 

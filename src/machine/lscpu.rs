@@ -62,7 +62,13 @@ impl Reader {
                 let list = self.list(value, line)?;
                 if let (Some(id), Some(list)) = (id, list) {
                     let known = self.out.known(list, line);
-                    self.out.node(Nid(id)).cpus.get_or_insert(known);
+                    let own = &mut self.out.node(Nid(id)).cpus;
+                    if own.is_none() {
+                        *own = Some(known);
+                        let lists = self.out.nodes.values().filter_map(|n| n.cpus.as_ref());
+                        let count = lists.map(|k| k.value.len()).sum();
+                        self.out.check_cpu_count(count, line)?;
+                    }
                 }
             }
             _ if key.ends_with(" cache") => self.cache(key, value),
@@ -238,6 +244,9 @@ mod tests {
         assert!(parse("l", "Flags: a b\n").is_err());
         let error = parse("l", "CPU(s): 2\nNUMA node0 CPU(s): 5-2\n").unwrap_err().to_string();
         assert!(error.starts_with("l:2:"), "{error}");
+        let error = parse("l", "NUMA node0 CPU(s): 0-65535\nNUMA node1 CPU(s): 0-65535\n");
+        let error = error.unwrap_err().to_string();
+        assert!(error.starts_with("l:2: the nodes have 131072 CPUs"), "{error}");
     }
 
     proptest! {

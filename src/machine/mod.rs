@@ -48,6 +48,7 @@ pub mod to_toml;
 pub mod tree;
 pub mod xml;
 mod xml_objects;
+mod xml_write;
 
 pub use error::MachineError;
 pub use input::{Format, load};

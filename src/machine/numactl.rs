@@ -17,8 +17,20 @@ use crate::warning::Warning;
 ///
 /// A line contradicts another one, or there is no node.
 pub fn parse(name: &str, text: &str) -> Result<Evidence, MachineError> {
+    parse_lines(name, text.lines().zip(1u64..))
+}
+
+/// Reads numbered lines, which may stand apart in the input called `name`.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_lines<'l>(
+    name: &str,
+    lines: impl Iterator<Item = (&'l str, u64)>,
+) -> Result<Evidence, MachineError> {
     let mut reader = Reader { out: Evidence::new(name, "numactl -H"), ..Reader::default() };
-    for (line, number) in text.lines().zip(1u64..) {
+    for (line, number) in lines {
         reader.line(dequoted(line), number)?;
         reader.last = number;
     }
@@ -54,6 +66,11 @@ impl Reader {
             ["available:", count, "nodes" | "node", rest @ ..] => {
                 let ids = rest.first().map(|ids| ids.trim_matches(['(', ')']));
                 let ids = ids.and_then(|ids| cpulist::parse(ids).ok());
+                if let Some(last) =
+                    ids.as_ref().and_then(|ids| ids.last()).filter(|&&n| n > MAX_NID)
+                {
+                    return Err(self.fail(number, format!("{last} is above the highest node id")));
+                }
                 let count = count.parse().unwrap_or(0).min(MAX_NID + 1);
                 self.listed = Some((ids.unwrap_or_else(|| (0..count).collect()), number));
                 Ok(())
@@ -96,7 +113,8 @@ impl Reader {
         let open = self.out.nodes.get(&nid).and_then(|n| n.cpus.clone());
         let at = open.as_ref().map_or(line, |k| k.at.line.unwrap_or(line));
         if let Some(known) = open {
-            if words.is_empty() || ids.iter().any(|id| known.value.contains(id)) {
+            let is_known = |id| known.value.binary_search(id).is_ok();
+            if words.is_empty() || ids.iter().any(is_known) {
                 let problem = format!("node {nid} has its CPUs in line {at} already");
                 return Err(self.fail(line, problem));
             }
@@ -105,7 +123,9 @@ impl Reader {
         }
         let known = self.out.known(ids, at);
         self.out.node(nid).cpus = Some(known);
-        Ok(())
+        let lists = self.out.nodes.values().filter_map(|n| n.cpus.as_ref());
+        let count: usize = lists.map(|k| k.value.len()).sum();
+        self.out.check_cpu_count(count, line)
     }
 
     fn size(&mut self, id: &str, size: &str, line: u64) -> Result<(), MachineError> {
@@ -231,6 +251,15 @@ mod tests {
         assert!(error("node 0 cpus: 0\nnode 0 cpus: 0 1\n").starts_with("n:2:"));
         assert!(error("node 0 cpus: 0 x\n").contains("CPUs of node 0"));
         assert!(error("nothing\n").contains("no node"));
+    }
+
+    // Short texts that name many nodes or CPUs.
+    #[test]
+    fn no_more_nodes_and_cpus_than_there_can_be() {
+        let error = |text: &str| parse("n", text).unwrap_err().to_string();
+        assert!(error("available: 1 nodes (0-65535)\n").starts_with("n:1: 65535 is above"));
+        let error = error("node 0 cpus: 0-65535\nnode 1 cpus: 0-65535\n");
+        assert!(error.starts_with("n:2: the nodes have 131072 CPUs"), "{error}");
     }
 
     proptest! {

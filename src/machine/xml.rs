@@ -3,14 +3,18 @@
 //! hwloc says only "invalid argument" about XML it cannot read, and its C code is
 //! not to be tried with broken input. [`scan`] checks that tags nest, that the root is
 //! hwloc's and, with `xml_objects`, the objects; it names the line of the
-//! first fault. [`Topology::for_hwloc`]
-//! is the text that [`super::hwloc`] hands on.
+//! first fault. [`Topology::for_hwloc`] is the text that [`super::hwloc`] hands on: not the
+//! input, but what `xml_write` wrote of it.
 
 use super::xml_objects::Objects;
+use super::xml_write::Writer;
 use std::ops::Range;
 
 /// hwloc recurses once per level; no real topology has more than some twenty.
 const MAX_DEPTH: usize = 200;
+
+/// hwloc writes some twenty into a tag at most.
+const MAX_ATTRIBUTES: usize = 100;
 
 /// What is known of an hwloc XML text without hwloc.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +26,8 @@ pub struct Topology<'t> {
     infos: Vec<(&'t str, &'t str)>,
     /// How many PU and NUMANode objects the text has.
     counts: (usize, usize),
+    /// What hwloc gets.
+    written: String,
 }
 
 /// Why a text is not hwloc XML.
@@ -50,23 +56,12 @@ impl<'t> Topology<'t> {
         self.infos.iter().find(|(n, _)| *n == name).map(|(_, value)| *value)
     }
 
-    /// The text with its format labelled 2.0 if it is 3.x.
+    /// What matters for a machine, as hwloc writes it in format 2.0.
     ///
     /// hwloc 2 refuses any other major version than its own, although format 3
-    /// differs only in elements behind the objects, which hwloc 2 skips.
-    pub fn for_hwloc(&self) -> String {
-        let mut text = self.text.to_string();
-        if let Some(span) = self.version.clone()
-            && self.is_format_3()
-        {
-            text.replace_range(span, "2.0");
-        }
-        text
-    }
-
-    /// Whether the text is in hwloc 3's format.
-    pub fn is_format_3(&self) -> bool {
-        self.version().is_some_and(|v| v.starts_with("3."))
+    /// differs only in elements behind the objects.
+    pub fn for_hwloc(&self) -> &str {
+        &self.written
     }
 }
 
@@ -76,13 +71,21 @@ pub fn scan(text: &str) -> Result<Topology<'_>, XmlError> {
         text,
         at: 0,
         open: Vec::new(),
-        found: Topology { text, version: None, infos: Vec::new(), counts: (0, 0) },
+        found: Topology {
+            text,
+            version: None,
+            infos: Vec::new(),
+            counts: (0, 0),
+            written: String::new(),
+        },
         seen_root: false,
         objects: Objects::default(),
+        writer: Writer::default(),
     };
     let outcome = scanner.run().and_then(|()| scanner.check_whole());
     let line = 1 + text.get(..scanner.at).unwrap_or(text).matches('\n').count();
-    outcome.map(|()| scanner.found).map_err(|problem| XmlError { line, problem })
+    outcome.map_err(|problem| XmlError { line, problem })?;
+    Ok(Topology { written: scanner.writer.finish(), ..scanner.found })
 }
 
 struct Scanner<'t> {
@@ -92,6 +95,7 @@ struct Scanner<'t> {
     found: Topology<'t>,
     seen_root: bool,
     objects: Objects,
+    writer: Writer,
 }
 
 type Step = Result<(), String>;
@@ -107,6 +111,7 @@ impl<'t> Scanner<'t> {
             if self.open.is_empty() && !between.trim().is_empty() {
                 return Err("there is text outside the root element".into());
             }
+            self.writer.text(between)?;
             self.at += skip;
             self.markup()?;
         }
@@ -158,6 +163,7 @@ impl<'t> Scanner<'t> {
         match self.open.pop() {
             Some(open) if open == name => {
                 self.objects.end(name);
+                self.writer.end()?;
                 self.at += end + 1;
                 Ok(())
             }
@@ -182,9 +188,16 @@ impl<'t> Scanner<'t> {
             if name == "version" && self.open.is_empty() {
                 self.found.version = Some(span.clone());
             }
+            if attributes.iter().any(|(known, _)| *known == name) {
+                return Err(format!("attribute {name} of <{tag}> stands twice"));
+            }
+            if attributes.len() == MAX_ATTRIBUTES {
+                return Err(format!("<{tag}> has more than {MAX_ATTRIBUTES} attributes"));
+            }
             attributes.push((name, self.text.get(span).unwrap_or("")));
         }
         self.objects.begin(tag, &attributes, self.open.len())?;
+        self.writer.begin(tag, &attributes);
         let get = |name: &str| attributes.iter().find(|(n, _)| *n == name).map(|(_, v)| *v);
         if let ("info", Some(name), Some(value)) = (tag, get("name"), get("value"))
             && self.open.len() <= 2
@@ -222,6 +235,7 @@ impl<'t> Scanner<'t> {
     fn close_start(&mut self, tag: &'t str) -> Step {
         if self.rest().starts_with("/>") {
             self.objects.end(tag);
+            self.writer.end()?;
             self.at += 2;
             return Ok(());
         }
@@ -305,7 +319,7 @@ mod tests {
         assert_eq!(found.info("Architecture"), Some("aarch64"));
         assert_eq!(found.info("OSRelease"), Some("6.1"));
         assert!(found.for_hwloc().contains("<topology version=\"2.0\">"));
-        assert!(found.for_hwloc().contains("<?xml version=\"1.0\"?>"));
+        assert!(found.for_hwloc().starts_with("<?xml version=\"1.0\"?>\n"));
     }
 
     #[test]
@@ -318,6 +332,8 @@ mod tests {
         assert!(problem("<topology/>\n<topology/>").1.contains("second root"));
         assert!(problem("<topology/> more").1.contains("behind"));
         assert!(problem(&"<topology>".repeat(300)).1.contains("nest"));
+        let many: String = (0..200).map(|n| format!(" a{n}='1'")).collect();
+        assert!(problem(&format!("<topology{many}/>")).1.contains("more than 100 attributes"));
         assert!(problem("<topology version='1.0'/>").1.contains("format 1.0 is not read"));
         assert!(problem("<topology version='2.0'/>").1.contains("no PU"));
         assert!(problem("<topology version='2.0'><object/></topology>").1.contains("no type"));

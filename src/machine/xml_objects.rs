@@ -185,6 +185,11 @@ impl Objects {
     }
 }
 
+/// Whether objects of this type are devices or notes, which a machine does not have.
+pub(super) fn is_device(name: &str) -> bool {
+    kind_of(name) == Some(Kind::Other)
+}
+
 fn kind_of(name: &str) -> Option<Kind> {
     Some(match name {
         "PU" => Kind::Pu,

@@ -25,6 +25,8 @@ pub enum Group {
     Page,
     /// What the boot CPU does alone.
     Boot,
+    /// Memory that is added after boot, and huge pages.
+    Added,
     /// How wide a prediction's range is.
     Range,
 }
@@ -178,6 +180,24 @@ constants! {
     ASSUMED_SLIT_CONTROLLER = 50.0, "SLIT", Prior, Boot, "remembered for SGI UV";
     /// The slowest of many equal nodes.
     SLOWEST_NODE = 1.03, "times", Fit, Boot, "waiman-12tb-*: 0.5 to 3 % between nodes";
+
+    /// What a page of device memory needs beyond a page of memory.
+    DEVICE_CORE_NS = 1.0, "ns", Prior, Added, "owner, reserved bit and count: stores on a hot line";
+    /// Registering one memory block: device, notifiers, lock.
+    HOTPLUG_BLOCK_NS = 100_000.0, "ns per block", Prior, Added,
+        "order of magnitude, remembered; up to 5.5 it also grows with the blocks there are";
+    /// Allocating and mapping 2 MiB of memmap while the system runs.
+    HOTPLUG_MAP_NS = 1500.0, "ns per 2 MiB", Prior, Added,
+        "one allocation and one page table entry";
+    /// Freeing one page alone, up to 5.0.
+    HOTPLUG_FREE_SINGLE_NS = 25.0, "ns", Prior, Added, "the path of single pages, with its lock";
+    /// Making a struct page a tail of a gigantic page, beyond its line.
+    TAIL_CORE_NS = 2.0, "ns", Prior, Added, "head, count and reserved bit";
+    /// Giving back one page of memmap behind a huge page.
+    HVO_PAGE_NS = 100.0, "ns per page", Prior, Added,
+        "one page table entry and one page to the buddy allocator";
+    /// Splitting a mapping of the memmap, and flushing translations, per huge page.
+    HVO_HUGE_NS = 2000.0, "ns per huge page", Prior, Added, "a flush on all CPUs";
 
     /// Half-width, as a factor, anchored on one thread of the same machine.
     RANGE_ANCHORED = 1.10, "times", Fit, Range, "four in five of padata-v1..v3 lie inside";

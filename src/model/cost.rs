@@ -36,6 +36,18 @@ pub struct Options {
     pub debug: bool,
     /// Bytes of a page, for poisoning.
     pub page_bytes: u64,
+    /// Bytes of a struct page; 0 stands for the usual 64.
+    pub struct_page_bytes: u64,
+}
+
+impl Options {
+    /// Cache lines of a struct page on the way through an array of them.
+    pub fn lines_per_page(&self) -> f64 {
+        match self.struct_page_bytes {
+            0 => 1.0,
+            bytes => bytes as f64 / 64.0,
+        }
+    }
 }
 
 /// What one page costs its executor, without sharing anything.
@@ -169,6 +181,7 @@ fn frees(work: &Work) -> bool {
 
 fn steps_cost(work: &Work, on: &At<'_>, reach: f64, freeing: &Freeing, boot: bool) -> PageCost {
     let (node, mut cost) = (on.node, PageCost::default());
+    let per_page = on.options.lines_per_page();
     for (index, step) in work.steps.iter().enumerate() {
         // Within a block of 64 KiB of struct pages the next step finds hot lines, but
         // not after a store past the caches.
@@ -185,15 +198,22 @@ fn steps_cost(work: &Work, on: &At<'_>, reach: f64, freeing: &Freeing, boot: boo
             op.lines = k::BOOT_FREE_LINE;
         }
         if !hot {
-            cost.ns += op.lines * node.line_ns * reach;
-            cost.bytes += op.bytes;
+            cost.ns += op.lines * node.line_ns * reach * per_page;
+            cost.bytes += op.bytes * per_page;
         }
-        cost.ns += op.core_ns * node.core_factor;
+        // Setting all of it takes more stores; freeing touches two words whatever its size.
+        let stores = if sets_all(step.op) { per_page } else { 1.0 };
+        cost.ns += op.core_ns * node.core_factor * stores;
     }
     if frees(work) && !boot {
         cost.lock_ns = k::ZONE_LOCK_NS / freeing.unit_pages.max(1) as f64;
     }
     cost
+}
+
+/// Whether an operation writes every word of a struct page.
+const fn sets_all(op: PageOp) -> bool {
+    !matches!(op, PageOp::Free(_) | PageOp::MarkReserved | PageOp::Fields)
 }
 
 /// Adds a guest's first touch and poisoning.
@@ -205,7 +225,7 @@ fn finish(
     frees: bool,
 ) -> PageCost {
     if touches_first(plan, phase.name) {
-        cost.ns += on.node.touch_ns;
+        cost.ns += on.node.touch_ns * on.options.lines_per_page();
     }
     if frees && on.options.poison {
         let lines = on.options.page_bytes as f64 / 64.0;

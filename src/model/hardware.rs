@@ -10,7 +10,7 @@ use crate::kernel::Layout;
 use crate::machine::{Arch, Machine, Node};
 use crate::pfn::Nid;
 use crate::warning::Warning;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a hypervisor stands between the kernel and its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,19 +118,80 @@ impl Hardware {
         self.nodes.iter().find(|n| n.nid == nid)
     }
 
-    fn node_of(&self, machine: &Machine, layout: &Layout, node: &Node) -> NodeHardware {
+    /// The same with the factors of anchors on every node's costs; nodes that are not
+    /// named take the mean. Memory rates stay, as in a run.
+    pub fn scaled(&self, scales: &[(Nid, f64)]) -> Self {
+        let mut out = self.clone();
+        let sum: f64 = scales.iter().map(|(_, scale)| scale).sum();
+        let mean = if scales.is_empty() { 1.0 } else { sum / scales.len() as f64 };
+        for node in &mut out.nodes {
+            let own = scales.iter().find(|(nid, _)| *nid == node.nid);
+            let scale = own.map_or(mean, |(_, scale)| *scale);
+            node.line_ns *= scale;
+            node.core_factor *= scale;
+        }
+        out
+    }
+
+    /// Reads and writes together that a node's memory reaches, in bytes per ns.
+    fn rate(&self, machine: &Machine, node: &Node) -> f64 {
         let class = self.class;
         let mts = node.mts.unwrap_or(class.mts);
         let channels = f64::from(node.channels.unwrap_or_else(|| channels(machine, class, node)));
         let guest = self.virt == Virt::Guest;
         let spread = if guest { self.scaling.guest_bandwidth } else { 1.0 };
+        channels * class.channel_gb_s(mts) * self.scaling.efficiency * spread
+    }
+
+    /// Gives nodes that exist for the kernel alone what they have of `real`: fake nodes
+    /// of one real node share its cores and memory, and a node merged of several
+    /// (`numa=off`) has all of theirs, at their mean distance. `origins` says which real
+    /// node each node's memory is on.
+    pub fn share(&mut self, real: &Machine, origins: &BTreeMap<Nid, Nid>) {
+        let boot = real.nodes.first().map(|n| n.nid).unwrap_or_default();
+        let with_memory: Vec<&Node> = real.nodes.iter().filter(|n| !n.memory.is_empty()).collect();
+        if let ([_], true) = (self.nodes.as_slice(), with_memory.len() > 1 && origins.len() == 1) {
+            self.merge(real, boot, &with_memory);
+            return;
+        }
+        for at in 0..self.nodes.len() {
+            let own = self.nodes[at].nid;
+            let origin = origins.get(&own).copied().unwrap_or(own);
+            let same = origins.values().filter(|o| **o == origin).count().max(1);
+            let Some(node) = real.node(origin).filter(|_| same > 1) else { continue };
+            let count = u32::try_from(same).unwrap_or(u32::MAX);
+            let reach = self.remote_factor(real, boot, origin);
+            let (rate, cores) = (self.rate(real, node), cores(real, node));
+            let hardware = &mut self.nodes[at];
+            hardware.bytes_per_ns = rate / f64::from(count);
+            hardware.cores = (cores / count).max(1);
+            hardware.from_boot_cpu = reach;
+        }
+    }
+
+    fn merge(&mut self, real: &Machine, boot: Nid, nodes: &[&Node]) {
+        let count = nodes.len().max(1) as f64;
+        let rate = nodes.iter().map(|n| self.rate(real, n)).sum();
+        let far: f64 = nodes.iter().map(|n| self.remote_factor(real, boot, n.nid)).sum();
+        let all_cores = nodes.iter().map(|n| cores(real, n)).sum();
+        for hardware in &mut self.nodes {
+            hardware.bytes_per_ns = rate;
+            hardware.cores = all_cores;
+            hardware.from_boot_cpu = far / count;
+            hardware.from_workers = far / count;
+        }
+    }
+
+    fn node_of(&self, machine: &Machine, layout: &Layout, node: &Node) -> NodeHardware {
+        let class = self.class;
+        let guest = self.virt == Virt::Guest;
         let boot = machine.nodes.first().map_or(node.nid, |n| n.nid);
         let workers = machine.nearest_with_cpus(node.nid).map_or(node.nid, |n| n.nid);
         NodeHardware {
             nid: node.nid,
             cores: cores(machine, node),
             hw_threads: u32::try_from(node.cpus.len()).unwrap_or(u32::MAX),
-            bytes_per_ns: channels * class.channel_gb_s(mts) * self.scaling.efficiency * spread,
+            bytes_per_ns: self.rate(machine, node),
             line_ns: class.w_line_ns,
             core_factor: class.core_factor,
             nt_ratio: class.nt_ratio,
@@ -254,6 +315,34 @@ mod tests {
         let last = cxl.nodes[7];
         assert_eq!((last.hw_threads, last.cores), (0, 1));
         assert!(last.from_workers > 1.0, "{last:?}");
+    }
+
+    // Two nodes in two each, then two in one.
+    #[test]
+    fn fake_nodes_share_and_merged_nodes_join() {
+        let machine = input::load("@2n-skylake-768g", None).unwrap();
+        let kernel = KernelModel::new(KernelVersion::new(6, 12), machine.arch);
+        let real = hardware("@2n-skylake-768g");
+        let with = |text: &str| {
+            let mut kernel = kernel.clone();
+            kernel.config.numa_emu = true;
+            let affected = crate::kernel::effects::apply(&machine, &kernel, &text.parse().unwrap());
+            let layout = layout(&affected.machine, &kernel).unwrap();
+            let mut own = Hardware::of(&affected.machine, &layout, None, Scaling::default());
+            own.share(&machine, &affected.origins);
+            own.nodes
+        };
+        let fake = with("numa=fake=4");
+        assert_eq!(fake.len(), 4);
+        let all: f64 = fake.iter().map(|n| n.bytes_per_ns).sum();
+        let of_all: f64 = real.nodes.iter().map(|n| n.bytes_per_ns).sum();
+        assert!((all - of_all).abs() < 1e-6, "{all} {of_all}");
+        assert!(fake.iter().all(|n| n.cores == 13 && n.hw_threads == 52));
+        let far: Vec<f64> = fake.iter().map(|n| n.from_boot_cpu).collect();
+        assert_eq!(far.iter().filter(|r| **r == 1.5).count(), 2, "{far:?}");
+        let one = with("numa=off");
+        assert_eq!((one.len(), one[0].cores), (1, 52));
+        assert!((one[0].bytes_per_ns - of_all).abs() < 1e-6 && one[0].from_workers == 1.25);
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub const CALIBRATION_SCHEMA: &str = "pageinit/calibration/1";
 
 /// What was measured on one host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Calibration {
     /// What every document begins with.
     #[serde(flatten)]
@@ -41,6 +42,7 @@ pub struct Calibration {
 
 /// One phase of one strategy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rate {
     /// The strategy.
     pub strategy: String,
@@ -56,6 +58,7 @@ pub struct Rate {
 
 /// A store kernel over a buffer that no cache holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StoreRate {
     /// The store.
     pub store: String,
@@ -83,6 +86,7 @@ pub struct StoreRate {
 
 /// A pass over struct pages by one thread on the node's memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PassRate {
     /// `init`: the field writes; `free`: what freeing changes in every struct page.
     pub pass: String,
@@ -98,6 +102,7 @@ pub struct PassRate {
 
 /// The first touch of a buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FirstTouch {
     /// The node that the buffer is bound to.
     pub nid: u32,

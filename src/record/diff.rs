@@ -13,6 +13,7 @@ pub const DIFF_SCHEMA: &str = "pageinit/diff/1";
 
 /// Whether B is faster than A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// B takes less time, by more than the threshold.
@@ -36,6 +37,7 @@ impl Verdict {
 
 /// Two records against each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Diff {
     /// What every document begins with.
     #[serde(flatten)]
@@ -66,6 +68,7 @@ pub struct Diff {
 
 /// One row in both records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DiffRow {
     /// What tells it apart.
     pub key: Factors,
@@ -89,6 +92,7 @@ pub struct DiffRow {
 
 /// Something that is not the same in both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Difference {
     /// Where: `host.cpu_model`, `kernel.config.hz`, `options.free`.
     pub what: String,

@@ -14,6 +14,7 @@ pub const ESTIMATE_SCHEMA: &str = "pageinit/estimate/1";
 
 /// One prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// What every document begins with.
     #[serde(flatten)]
@@ -54,10 +55,83 @@ pub struct Estimate {
     pub anchor: AnchorFacts,
     /// Other strategies and kernels against this one.
     pub savings: Vec<Saving>,
+    /// What the machine's own log says its boot took, against this prediction.
+    #[serde(default)]
+    pub logged: Vec<Logged>,
+    /// What changes would cost or save; the first row is the boot without any.
+    #[serde(default)]
+    pub what_ifs: Vec<WhatIfRow>,
+}
+
+/// One time of a boot log against its prediction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Logged {
+    /// `deferred-init`, `zone-init`, `zone-device` or `hugetlb`.
+    pub what: String,
+    /// The node, where the line names one.
+    pub nid: Option<u32>,
+    /// The line of the log, counted from 1.
+    pub line: u64,
+    /// Struct pages, as the line says or else as they are predicted.
+    pub pages: Option<u64>,
+    /// Workers in the prediction.
+    pub workers: Option<u32>,
+    /// What the log says in ms; null for a line without a time.
+    pub logged_ms: Option<f64>,
+    /// One tick of the kernel's timer in ms, where the log tells.
+    pub step_ms: Option<f64>,
+    /// The prediction in ms.
+    pub predicted_ms: Option<f64>,
+    /// Its range in ms, with a tick either way.
+    pub range_ms: Option<[f64; 2]>,
+    /// Predicted ÷ logged − 1; null where the logged time says too little.
+    pub error: Option<f64>,
+    /// Whether the logged time lies in the range.
+    pub in_range: Option<bool>,
+    /// Codes of what to keep in mind.
+    pub caveats: Vec<String>,
+    /// Why there is no error, if there is none.
+    pub left_out: Option<String>,
+}
+
+/// One change, or several together, against the boot without any.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WhatIfRow {
+    /// For programs: `base`, `fake-numa`, `together`, `hotplug-serial`.
+    pub name: String,
+    /// In words.
+    pub what: String,
+    /// What it takes in ns; null where nothing can be said.
+    pub total_ns: Option<u64>,
+    /// Lowest and highest likely value.
+    pub range_ns: Option<[u64; 2]>,
+    /// What it is held against, in ns.
+    pub against_ns: Option<u64>,
+    /// What it saves of that; negative where it costs.
+    pub saved_ns: Option<i64>,
+    /// Bytes of struct pages that it is about.
+    pub memmap_bytes: Option<u64>,
+    /// What the total is made of.
+    pub parts: Vec<WhatIfPart>,
+    /// What is and what is not in it.
+    pub note: String,
+}
+
+/// A part of a what-if's time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WhatIfPart {
+    /// What is done.
+    pub part: String,
+    /// What it takes.
+    pub ns: u64,
 }
 
 /// What a prediction rests on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AnchorFacts {
     /// `class`, `class-guest`, `default`, `default-guest`, `anchor` or `calibration`.
     pub kind: String,
@@ -67,6 +141,7 @@ pub struct AnchorFacts {
 
 /// The processor class as it was used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProcessorFacts {
     /// The class.
     pub class: String,
@@ -84,6 +159,7 @@ pub struct ProcessorFacts {
 
 /// What one executor did in one phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TimelineSpan {
     /// The phase.
     pub phase: String,
@@ -105,6 +181,7 @@ pub struct TimelineSpan {
 
 /// One phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PhaseFacts {
     /// The phase.
     pub phase: String,
@@ -122,6 +199,7 @@ pub struct PhaseFacts {
 
 /// One node's share of the nodes' longest phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeEstimate {
     /// The node.
     pub nid: u32,
@@ -143,6 +221,7 @@ pub struct NodeEstimate {
 
 /// Another strategy or kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Saving {
     /// The strategy.
     pub strategy: String,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The first fields of every document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Head {
     /// Name and version of the document's form, such as `pageinit/compare/1`.
     pub schema: String,
@@ -47,6 +48,7 @@ impl Head {
 
 /// The program that made a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Tool {
     /// `pageinit`.
     pub name: String,

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 /// The record of one experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LabRecord {
     /// What every document begins with.
     #[serde(flatten)]
@@ -40,6 +41,7 @@ pub struct LabRecord {
 
 /// One kind of cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CacheFacts {
     /// 1 for L1.
     pub level: u32,
@@ -49,6 +51,7 @@ pub struct CacheFacts {
 
 /// What tells points apart: a name or a number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Factor {
     /// A number, in the unit that the factor's name ends with.
@@ -79,6 +82,7 @@ pub fn factors<const N: usize>(pairs: [(&str, Factor); N]) -> Factors {
 
 /// One figure: repeated times of one thing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LabPoint {
     /// The part of the experiment.
     pub part: String,
@@ -166,6 +170,7 @@ impl LabPoint {
 
 /// A figure that needs several points.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Derived {
     /// What it is, with its unit last: `second_touch_ns`, `paid_share`.
     pub what: String,
@@ -190,6 +195,7 @@ impl Derived {
 
 /// What an experiment says about this host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Stable, in kebab case.
     pub code: String,
@@ -201,6 +207,7 @@ pub struct Finding {
 
 /// A figure that somebody else published.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Published {
     /// The part of the experiment that it belongs to.
     pub part: String,

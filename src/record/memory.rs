@@ -11,6 +11,7 @@ pub const MOST_RANGES: usize = 4096;
 
 /// Physical memory of a machine under one kernel. Lists ascend.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MemoryFacts {
     /// The base page size in bytes.
     pub page_bytes: u64,
@@ -26,6 +27,7 @@ pub struct MemoryFacts {
 
 /// One node. Page frames are half-open ranges of page frame numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeMemory {
     /// The node.
     pub nid: u32,
@@ -41,6 +43,7 @@ pub struct NodeMemory {
 
 /// One zone of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ZoneFacts {
     /// The node.
     pub nid: u32,
@@ -54,6 +57,7 @@ pub struct ZoneFacts {
 
 /// Physical bytes that hold a part of the memmap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MemmapPlace {
     /// The node whose struct pages these are.
     pub nid: u32,

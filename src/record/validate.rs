@@ -11,6 +11,7 @@ pub const VALIDATE_SCHEMA: &str = "pageinit/validate/1";
 
 /// All predictions of one set of figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Validation {
     /// What every document begins with.
     #[serde(flatten)]
@@ -39,6 +40,7 @@ pub struct Validation {
 
 /// One constant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConstantFacts {
     /// Its name.
     pub name: String,
@@ -54,6 +56,7 @@ pub struct ConstantFacts {
 
 /// One figure and its prediction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Validated {
     /// The publication.
     pub id: String,
@@ -87,6 +90,7 @@ pub struct Validated {
 
 /// Absolute errors of one group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GroupStats {
     /// The group.
     pub name: String,
@@ -106,6 +110,7 @@ pub struct GroupStats {
 
 /// How well ranges hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RangeStats {
     /// `anchored` or `blind`.
     pub name: String,
@@ -119,6 +124,7 @@ pub struct RangeStats {
 
 /// The fit with one machine left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeftOutMachine {
     /// The machine that was left out.
     pub machine: String,
@@ -136,6 +142,7 @@ pub struct LeftOutMachine {
 
 /// A part of an anchored saving.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Seconds {
     /// The publication.
     pub id: String,

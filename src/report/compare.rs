@@ -3,7 +3,7 @@
 //! [`text`] renders a [`Record`]; it adds nothing that the record does not hold.
 
 use super::grid::grid;
-use crate::record::{Label, Point, Prefetch, Record, ScaledMachine};
+use crate::record::{Label, Point, Prefetch, PublishedRatio, Record, ScaledMachine};
 use crate::units::{Bytes, gb_per_s, grouped, three_digits, time};
 use comfy_table::{Cell, Table};
 use std::fmt::Write;
@@ -23,6 +23,7 @@ pub fn text(record: &Record) -> String {
     if let Some(prefetch) = &record.prefetch {
         out.push_str(&prefetch_lines(prefetch));
     }
+    out.push_str(&published(&record.published));
     out.push_str(&scaled(&record.scaled));
     if !record.head.complete {
         out.push_str("\nINCOMPLETE: the run was interrupted; fewer runs than asked for.\n");
@@ -185,6 +186,32 @@ fn prefetch_lines(p: &Prefetch) -> String {
         show(&p.fields_warm_ns),
         show(&p.inline_zero_adds_ns),
     )
+}
+
+/// Published ratios with the same ones here.
+fn published(ratios: &[PublishedRatio]) -> String {
+    let Some(first) = ratios.first() else { return String::new() };
+    let mut out = format!(
+        "\nBeside published figures, node threads alone (published for {}: one thread, struct \
+         pages of device memory, nothing freed):\n",
+        first.machine
+    );
+    for r in ratios {
+        let _ = writeln!(
+            out,
+            "  {} ÷ {}: published {:.2}; measured here {:.2} [{:.2}, {:.2}], {} thread{}{}",
+            r.strategy,
+            r.baseline,
+            r.published,
+            r.measured,
+            r.ci95[0],
+            r.ci95[1],
+            r.threads,
+            if r.threads == 1 { "" } else { "s" },
+            if r.free { ", freeing included (without: --no-free)" } else { "" },
+        );
+    }
+    out
 }
 
 pub(super) const fn label(label: Label) -> &'static str {

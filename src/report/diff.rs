@@ -9,7 +9,7 @@ use crate::record::lab::{Factor, Factors};
 use std::fmt::Write;
 
 /// Names of key columns in the order in which they are shown; others follow.
-const ORDER: [&str; 11] = [
+const ORDER: [&str; 14] = [
     "part",
     "pass",
     "temperature",
@@ -20,6 +20,9 @@ const ORDER: [&str; 11] = [
     "nid",
     "threads",
     "chunk_bytes",
+    "nodes",
+    "memory_bytes",
+    "page_bytes",
     "free",
 ];
 

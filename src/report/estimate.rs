@@ -1,7 +1,7 @@
 //! What `estimate` shows to people: timeline, total, nodes, savings.
 
 use super::grid::grid;
-use crate::record::estimate::{Estimate, NodeEstimate, Saving};
+use crate::record::estimate::{Estimate, Logged, NodeEstimate, Saving, WhatIfRow};
 use crate::units::{Bytes, grouped, three_digits, time};
 use comfy_table::Table;
 use std::fmt::Write;
@@ -17,7 +17,83 @@ pub fn text(e: &Estimate) -> String {
         let _ = writeln!(out, "Nodes, longest phase of their threads (modelled):\n{}", nodes(e));
     }
     out.push_str(&totals(e));
+    if !e.logged.is_empty() {
+        let _ = writeln!(out, "\nAgainst the log's own times:\n{}", logged(e));
+        out.push_str(&left_out(&e.logged));
+    }
+    if !e.what_ifs.is_empty() {
+        let _ = writeln!(out, "\nWhat if (modelled):\n{}", what_ifs(e));
+        out.push_str(&notes(&e.what_ifs));
+    }
     let _ = writeln!(out, "\nAgainst other strategies and kernels (modelled):\n{}", savings(e));
+    out
+}
+
+fn logged(e: &Estimate) -> Table {
+    let header = [
+        "what",
+        "caveats",
+        "line",
+        "struct pages",
+        "workers",
+        "logged",
+        "predicted\nmodelled",
+        "error",
+        "in range",
+    ];
+    let mut table = grid(header, 2);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+    for l in &e.logged {
+        let node = l.nid.map(|nid| format!(", node {nid}")).unwrap_or_default();
+        table.add_row([
+            format!("{}{node}", l.what),
+            if l.caveats.is_empty() { "-".into() } else { l.caveats.join(", ") },
+            l.line.to_string(),
+            or_dash(l.pages.map(grouped)),
+            or_dash(l.workers.map(|w| w.to_string())),
+            or_dash(l.logged_ms.map(|ms| time(ms * 1e6))),
+            or_dash(l.predicted_ms.map(|ms| time(ms * 1e6))),
+            or_dash(l.error.map(|error| format!("{:+.0} %", error * 100.0))),
+            or_dash(l.in_range.map(|inside| if inside { "yes" } else { "no" }.into())),
+        ]);
+    }
+    table
+}
+
+/// Why lines have no error, each reason once.
+fn left_out(logged: &[Logged]) -> String {
+    let mut reasons: Vec<&str> = logged.iter().filter_map(|l| l.left_out.as_deref()).collect();
+    reasons.dedup();
+    reasons.iter().map(|reason| format!("no error for some: {reason}\n")).collect()
+}
+
+fn what_ifs(e: &Estimate) -> Table {
+    let header = ["what", "takes", "range", "saves", "memmap"];
+    let mut table = grid(header, 1);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+    for row in &e.what_ifs {
+        let ns = |ns: u64| time(ns as f64);
+        let range = row.range_ns.map(|[low, high]| format!("{} to {}", ns(low), ns(high)));
+        table.add_row([
+            row.what.clone(),
+            or_dash(row.total_ns.map(ns)),
+            or_dash(range),
+            or_dash(row.saved_ns.map(saved)),
+            or_dash(row.memmap_bytes.map(|bytes| Bytes(bytes).to_string())),
+        ]);
+    }
+    table
+}
+
+fn saved(ns: i64) -> String {
+    if ns == 0 { "nothing".into() } else { time(ns as f64) }
+}
+
+fn notes(rows: &[WhatIfRow]) -> String {
+    let mut out = String::new();
+    for row in rows.iter().filter(|row| !row.note.is_empty()) {
+        let _ = writeln!(out, "  {}: {}", row.name, row.note);
+    }
     out
 }
 

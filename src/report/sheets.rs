@@ -23,7 +23,9 @@ pub fn sheets(record: &AnyRecord) -> Vec<Sheet> {
     let all = match record {
         AnyRecord::Compare(record) => compare::sheets(record),
         AnyRecord::Estimate(record) => estimate::sheets(record),
-        AnyRecord::Sweep(record) => sweep::sheets(record),
+        AnyRecord::Sweep(record) => {
+            sweep::sheets(record).into_iter().chain(record.host.as_ref().map(host)).collect()
+        }
         AnyRecord::Validate(record) => validate::sheets(record),
         AnyRecord::Calibration(record) => calibration::sheets(record),
         AnyRecord::Lab(record) => lab::sheets(record),
@@ -37,6 +39,7 @@ pub fn samples(record: &AnyRecord) -> Option<Sheet> {
         AnyRecord::Compare(record) => compare::samples(record),
         AnyRecord::Lab(record) => lab::samples(record),
         AnyRecord::Calibration(record) => calibration::samples(record),
+        AnyRecord::Sweep(record) => sweep::samples(record),
         _ => return None,
     };
     (!sheet.rows.is_empty()).then_some(sheet)
@@ -78,7 +81,7 @@ pub(super) fn small(value: u32) -> Cell {
     Cell::number(f64::from(value), value.to_string())
 }
 
-fn bytes(value: u64) -> Cell {
+pub(super) fn bytes(value: u64) -> Cell {
     Cell::number(value as f64, Bytes(value).to_string())
 }
 

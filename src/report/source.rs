@@ -74,7 +74,8 @@ impl Source {
             AnyRecord::Compare(r) => Some(&r.host),
             AnyRecord::Calibration(r) => Some(&r.host),
             AnyRecord::Lab(r) => Some(&r.host),
-            AnyRecord::Estimate(_) | AnyRecord::Sweep(_) | AnyRecord::Validate(_) => None,
+            AnyRecord::Sweep(r) => r.host.as_ref(),
+            AnyRecord::Estimate(_) | AnyRecord::Validate(_) => None,
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::compare::{is_probe, label};
 use super::sheet::{Cell, Sheet};
-use super::sheets::{digits, ns, small, words};
+use super::sheets::{bytes, digits, ns, small, words};
 use super::source::{Source, cpu_model, version};
 use crate::record::Record;
 use crate::record::any::AnyRecord;
@@ -78,7 +78,13 @@ fn columns(record: &AnyRecord) -> (Vec<Names>, usize) {
         ),
         AnyRecord::Sweep(_) => (
             vec![MACHINE, STRATEGY[0], ("kernel", "kernel"), ("bound by", "bound_by"), LABEL],
-            vec![THREADS, TOTAL],
+            vec![
+                ("nodes", "node_count"),
+                ("memory", "memory_bytes"),
+                ("page", "page_bytes"),
+                THREADS,
+                TOTAL,
+            ],
         ),
         AnyRecord::Validate(_) => (
             vec![("group", "group"), LABEL],
@@ -147,12 +153,13 @@ fn estimate(e: &Estimate) -> Vec<Cell> {
     ]
 }
 
-/// The best point of every kernel and strategy.
+/// The best point of every kernel, strategy and shape of the machine.
 fn sweep(s: &Sweep) -> Vec<Vec<Cell>> {
     let mut best: Vec<&crate::record::sweep::SweepPoint> = Vec::new();
     for point in &s.points {
-        let same =
-            best.iter_mut().find(|b| (&b.kernel, &b.strategy) == (&point.kernel, &point.strategy));
+        let same = best.iter_mut().find(|b| {
+            (&b.kernel, &b.strategy, b.shape()) == (&point.kernel, &point.strategy, point.shape())
+        });
         match same {
             Some(known) if point.total_ns < known.total_ns => *known = point,
             Some(_) => {}
@@ -165,7 +172,10 @@ fn sweep(s: &Sweep) -> Vec<Vec<Cell>> {
             words(&*p.strategy),
             words(&*p.kernel),
             words(&*p.bound_by),
-            label(s.label).into(),
+            label(p.label).into(),
+            p.nodes.map_or(Cell::Empty, small),
+            p.memory_bytes.map_or(Cell::Empty, bytes),
+            p.page_bytes.map_or(Cell::Empty, bytes),
             small(p.threads),
             ns(p.total_ns as f64),
         ]

@@ -7,7 +7,8 @@ use std::fmt::Write;
 
 /// The whole report: every record, then groups, ranges, constants.
 pub fn text(v: &Validation) -> String {
-    let mut out = format!("Modelled against published figures: {}\n\n", v.figures);
+    let what = if v.figures.starts_with("boot logs") { "" } else { "published figures: " };
+    let mut out = format!("Modelled against {what}{}\n\n", v.figures);
     let _ = writeln!(out, "{}", records(&v.records));
     out.push_str(&left_out(&v.records));
     out.push_str(&groups(v));

@@ -45,7 +45,7 @@ pub fn calibrate(
     progress: &dyn Progress,
     stop: Stop<'_>,
 ) -> Result<Calibration, StudyError> {
-    let nodes = host.topo.nodes();
+    let nodes = &host.room.nodes;
     let cpus = nodes.iter().map(|n| n.cpus.len()).filter(|n| *n > 0).min().unwrap_or(1);
     let most_threads = u32::try_from(cpus).unwrap_or(u32::MAX);
     let with = |threads| Options { threads: Some(threads), ..options.clone() };
@@ -90,14 +90,14 @@ fn bench<'b>(
     progress: &'b dyn Progress,
     stop: Stop<'b>,
 ) -> Result<stores::Bench<'b>, StudyError> {
-    let cache = host.machine.caches.iter().map(|cache| cache.bytes).max().unwrap_or(0);
-    let room = host.budget.usable_bytes() / 4 / (2 * MIB) * (2 * MIB);
+    let cache = host.room.machine.caches.iter().map(|cache| cache.bytes).max().unwrap_or(0);
+    let room = host.room.budget.usable_bytes() / 4 / (2 * MIB) * (2 * MIB);
     let wanted = (2 * cache).max(64 * MIB).next_multiple_of(2 * MIB);
     if room == 0 {
         return Err(StudyError::NoMemory {
             what: "measuring stores".into(),
             needed: Bytes(wanted),
-            free: Bytes(host.budget.usable_bytes()),
+            free: Bytes(host.room.budget.usable_bytes()),
             limit: "free memory".into(),
         });
     }
@@ -162,11 +162,24 @@ fn rates(record: &Record) -> Vec<Rate> {
     out.into_iter().map(|(rate, _)| rate).collect()
 }
 
+/// More rates than all strategies and phases have, and more threads than a node has; the
+/// model computes its curves thread by thread.
+const MOST_RATES: usize = 1000;
+const MOST_THREADS: u32 = 4096;
+
 /// A calibration as costs for the model, and warnings where it does not fit.
 ///
 /// # Errors
-/// When a rate is not a positive number.
+/// When a rate is not a positive number, or there are more rates or threads than possible.
 pub fn phases(calibration: &Calibration) -> Result<Vec<CalibratedPhase>, StudyError> {
+    let threads = calibration.rates.iter().map(|r| r.threads).max().unwrap_or(0);
+    if threads > MOST_THREADS || calibration.rates.len() > MOST_RATES {
+        return Err(StudyError::Usage(format!(
+            "the calibration has {} rates and {threads} threads, and not more than {MOST_RATES} \
+             and {MOST_THREADS} are possible; measure it again",
+            calibration.rates.len()
+        )));
+    }
     let mut out = Vec::new();
     for one in calibration.rates.iter().filter(|r| r.threads == 1) {
         let usable = |ns: f64| ns.is_finite() && ns > 0.0;
@@ -215,6 +228,20 @@ fn shared_ns(alone_ns: f64, many_ns: f64, threads: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // A curve of four billion threads would not fit into memory.
+    #[test]
+    fn impossible_threads_and_endless_rates_are_refused() {
+        let text = include_str!("../../fuzz/seeds/calibration/two-threads");
+        let read = |text: &str| serde_json::from_str::<Calibration>(text).unwrap();
+        assert_eq!(phases(&read(text)).unwrap().len(), 2);
+        let huge = text.replace("\"threads\": 2", "\"threads\": 4294967295");
+        let error = phases(&read(&huge)).unwrap_err().to_string();
+        assert!(error.contains("3 rates and 4294967295 threads"), "{error}");
+        let mut many = read(text);
+        many.rates = vec![many.rates[0].clone(); MOST_RATES + 1];
+        assert!(phases(&many).unwrap_err().to_string().contains("1001 rates"));
+    }
 
     #[test]
     fn the_shared_part_makes_many_threads_take_their_time() {

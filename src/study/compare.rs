@@ -1,15 +1,14 @@
 //! The main job: run the boot strategies for real and compare them.
 //!
-//! [`compare`] prepares memory once, then runs every [`Candidate`] once per round in
-//! a shuffled order, verifies after each run, and fills a [`Record`].
+//! [`compare`] prepares memory once, lets [`Rounds`] run every [`Candidate`] once per
+//! round, and fills a [`Record`]; [`compare_and_keep`] saves it while it grows.
 
 use super::candidates::{Candidate, candidates, choices, strategies};
+use super::room::HostRoom;
+use super::rounds::{Rounds, RunsOf};
 use super::setup::{BufferPlan, check_nodes, map_nodes, plan_buffer, served_nodes, set_threads};
 use super::{StudyError, figures, scale};
-use crate::exec::memory::FirstTouch;
-use crate::exec::verify::{Expect, verify};
-use crate::exec::{Mapping, Memory, RunTimes, Stop, run_until, zero_advantage};
-use crate::host::budget::MemoryBudget;
+use crate::exec::{Mapping, Memory, RunTimes, Stop, zero_advantage};
 use crate::host::clock::Clock;
 use crate::host::node_memory::node_available_bytes;
 use crate::host::store::Store;
@@ -19,11 +18,12 @@ use crate::kernel::{BootInput, KernelModel, Layout};
 use crate::machine::{Machine, doctor};
 use crate::pfn::{Nid, PfnRange};
 use crate::plan::{Executor, Strategy, Work};
-use crate::progress::{Progress, Unit};
+use crate::progress::Progress;
+use crate::record::keeper::Keeper;
 use crate::record::{
     COMPARE_SCHEMA, Execution, Head, HostFacts, MachineFacts, MappingFacts, NodeFacts, Record,
 };
-use crate::stats::{Rng, median};
+use crate::stats::median;
 use crate::units::Bytes;
 use crate::warning::Warning;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,21 +67,8 @@ pub struct HostContext {
     pub topo: HostTopology,
     /// For timing.
     pub clock: Clock,
-    /// How much memory may be used.
-    pub budget: MemoryBudget,
-    /// The host as a machine.
-    pub machine: Machine,
-}
-
-/// A study that is ready to run.
-struct Study<'s> {
-    host: &'s HostContext,
-    options: &'s Options,
-    executed: Layout,
-    candidates: Vec<Candidate>,
-    memory: Memory,
-    progress: &'s dyn Progress,
-    stop: Stop<'s>,
+    /// What plans depend on.
+    pub room: HostRoom,
 }
 
 /// Executes the strategies on this host and returns what was measured.
@@ -99,11 +86,27 @@ pub fn compare(
     progress: &dyn Progress,
     stop: Stop<'_>,
 ) -> Result<Record, StudyError> {
+    compare_and_keep(machine, kernel, host, options, progress, stop, None)
+}
+
+/// As [`compare`]; `keep` saves what there is between rounds.
+///
+/// # Errors
+/// As [`compare`], and when saving fails.
+pub fn compare_and_keep(
+    machine: &Machine,
+    kernel: &KernelModel,
+    host: &HostContext,
+    options: &Options,
+    progress: &dyn Progress,
+    stop: Stop<'_>,
+    keep: Option<&mut Keeper>,
+) -> Result<Record, StudyError> {
     let whole = layout(machine, kernel, options)?;
     let choices = choices(&strategies(&options.strategies)?, &options.stores)?;
-    let buffer = plan_buffer(&whole, host, options)?;
+    let buffer = plan_buffer(&whole, &host.room, options)?;
     let mut executed = buffer.window.layout.clone();
-    let nodes = map_nodes(machine, &executed, host, options)?;
+    let nodes = map_nodes(machine, &executed, &host.room, options)?;
     set_threads(&mut executed, &nodes, options);
     check_nodes(&nodes, buffer.copies, |nid| node_available_bytes(Path::new("/"), nid))?;
     let mut record = new_record(machine, &whole, host, options);
@@ -112,21 +115,22 @@ pub fn compare(
     record.execution = execution(&buffer, &nodes, options);
     record.head.warnings.extend(buffer.warnings);
     record.head.warnings.extend(stand_ins(machine, &record.execution.mapping));
-    record.head.warnings.extend(served_nodes(machine, &nodes, &host.topo.nodes()));
+    record.head.warnings.extend(served_nodes(machine, &nodes, &host.room.nodes));
     let candidates = candidates(&choices, &executed, &whole, options.free, options.chunk_pages);
     record.plans = figures::plan_facts(&candidates);
     record.head.warnings.extend(idle_threads(&candidates, options));
 
     let memory = Memory::map(nodes, buffer.copies)?;
-    let mut study = Study { host, options, executed, candidates, memory, progress, stop };
-    let samples = match study.measure(&mut record) {
+    let drawing = Drawing { machine, whole: &whole, options };
+    let mut rounds = Rounds { host, executed, candidates, memory, progress, stop };
+    let samples = match measure(&mut rounds, &mut record, &drawing, keep) {
         Ok(samples) => samples,
         Err(error) if error.is_interrupt() => Vec::new(),
         Err(other) => return Err(other),
     };
-    let rounds = samples.iter().map(Vec::len).min().unwrap_or(0);
-    record.head.complete = !samples.is_empty() && rounds >= options.runs as usize;
-    study.draw(&mut record, &samples, &whole, machine)?;
+    let done = samples.iter().map(Vec::len).min().unwrap_or(0);
+    record.head.complete = !samples.is_empty() && done >= options.runs as usize;
+    drawing.draw(&mut record, &rounds, &samples)?;
     Ok(record)
 }
 
@@ -139,110 +143,89 @@ fn layout(
     Ok(BootInput::of_machine(machine, kernel, options.line.as_ref())?.boot()?.0)
 }
 
-/// The plans that [`compare`] would execute, without touching memory.
+/// The plans that [`compare`] would execute, without touching memory or binding anything.
 ///
 /// # Errors
 /// As [`compare`].
 pub fn plans(
     machine: &Machine,
     kernel: &KernelModel,
-    host: &HostContext,
+    room: &HostRoom,
     options: &Options,
 ) -> Result<Vec<Candidate>, StudyError> {
     let whole = layout(machine, kernel, options)?;
     let choices = choices(&strategies(&options.strategies)?, &options.stores)?;
-    let buffer = plan_buffer(&whole, host, options)?;
+    let buffer = plan_buffer(&whole, room, options)?;
     let mut executed = buffer.window.layout;
-    let nodes = map_nodes(machine, &executed, host, options)?;
+    let nodes = map_nodes(machine, &executed, room, options)?;
     set_threads(&mut executed, &nodes, options);
     Ok(candidates(&choices, &executed, &whole, options.free, options.chunk_pages))
 }
 
-impl Study<'_> {
-    /// Prepares the memory, runs all rounds, and notes what is known before them.
-    fn measure(&mut self, record: &mut Record) -> Result<Vec<Vec<RunTimes>>, StudyError> {
-        let touch = self.fault_in()?;
-        record.execution.first_touch_ns = Some(touch.wall_ns);
-        record.execution.placement = touch.placement;
-        record.execution.huge_page_bytes = self.memory.huge_page_bytes();
-        record.head.warnings.extend(touch.warnings);
-        record.head.warnings.extend(no_huge_pages(&record.execution));
-        let (topo, clock) = (&self.host.topo, &self.host.clock);
-        let advantage = zero_advantage(&mut self.memory, topo, clock, self.stop)?;
-        record.execution.zero_advantage = Some(advantage);
-        record.head.warnings.extend(zeroes_faster(advantage));
-        self.rounds()
+/// Prepares the memory, runs all rounds, and notes what is known before them.
+fn measure(
+    rounds: &mut Rounds<'_>,
+    record: &mut Record,
+    drawing: &Drawing<'_>,
+    mut keep: Option<&mut Keeper>,
+) -> Result<RunsOf, StudyError> {
+    let touch = rounds.fault_in()?;
+    record.execution.first_touch_ns = Some(touch.wall_ns);
+    record.execution.placement = touch.placement;
+    record.execution.huge_page_bytes = rounds.memory.huge_page_bytes();
+    record.head.warnings.extend(touch.warnings);
+    record.head.warnings.extend(no_huge_pages(&record.execution));
+    let (topo, clock) = (&rounds.host.topo, &rounds.host.clock);
+    let advantage = zero_advantage(&mut rounds.memory, topo, clock, rounds.stop)?;
+    record.execution.zero_advantage = Some(advantage);
+    record.head.warnings.extend(zeroes_faster(advantage));
+    // From here on a kill leaves a record, if one without figures.
+    if let Some(keeper) = keep.as_deref_mut() {
+        keeper.save(record)?;
     }
-
-    fn fault_in(&mut self) -> Result<FirstTouch, StudyError> {
-        Ok(self.memory.fault_in(&self.host.topo, self.progress, self.stop)?)
-    }
-
-    /// All rounds; per candidate the times of its runs, in order of the rounds.
-    fn rounds(&mut self) -> Result<Vec<Vec<RunTimes>>, StudyError> {
-        let count = self.candidates.len();
-        let mut samples = vec![Vec::new(); count];
-        let mut rng = Rng::new(self.options.seed);
-        let runs = self.options.runs;
-        self.progress.begin("runs", u64::from(runs) * count as u64, Unit::Runs);
-        'rounds: for round in 1..=runs {
-            let mut order: Vec<usize> = (0..count).collect();
-            rng.shuffle(&mut order);
-            for index in order {
-                if (self.stop)() {
-                    break 'rounds;
-                }
-                match self.run_one(index, round) {
-                    Ok(times) => samples[index].push(times),
-                    Err(error) if error.is_interrupt() => break 'rounds,
-                    Err(other) => return Err(other),
-                }
-                self.progress.advance(1);
-            }
+    let options = drawing.options;
+    rounds.run(options.runs, options.seed, &mut |rounds, samples| {
+        let Some(keeper) = keep.as_deref_mut() else { return Ok(()) };
+        if !keeper.is_time() {
+            return Ok(());
         }
-        self.progress.end();
-        Ok(samples)
-    }
+        let mut so_far = record.clone();
+        drawing.draw(&mut so_far, rounds, samples)?;
+        Ok(keeper.save(&so_far)?)
+    })
+}
 
-    fn run_one(&mut self, index: usize, round: u32) -> Result<RunTimes, StudyError> {
-        let candidate = &self.candidates[index];
-        let plan = &candidate.executed;
-        let (topo, clock) = (&self.host.topo, &self.host.clock);
-        let mut times = run_until(&mut self.memory, topo, clock, plan, self.stop)?;
-        let expect = candidate.probe.map_or(Expect::Final, |p| Expect::OnlyOp(p.op()));
-        verify(&self.memory, &self.executed, plan, expect).map_err(|mismatch| {
-            StudyError::WrongData {
-                strategy: candidate.name.clone(),
-                run: round,
-                mismatch: Box::new(mismatch),
-            }
-        })?;
-        times.verified = true;
-        Ok(times)
-    }
+/// What figures are drawn with.
+struct Drawing<'d> {
+    machine: &'d Machine,
+    whole: &'d Layout,
+    options: &'d Options,
+}
 
+impl Drawing<'_> {
     /// Everything in the record that follows from the samples.
     fn draw(
         &self,
         record: &mut Record,
-        samples: &[Vec<RunTimes>],
-        whole: &Layout,
-        machine: &Machine,
+        rounds: &Rounds<'_>,
+        samples: &RunsOf,
     ) -> Result<(), StudyError> {
         let drawn = figures::Drawn {
-            candidates: &self.candidates,
+            candidates: &rounds.candidates,
             samples,
-            copies: self.memory.copies as u64,
+            copies: rounds.memory.copies as u64,
             seed: self.options.seed,
-            took_turns: !machine.is_this_host,
+            took_turns: !self.machine.is_this_host,
         };
         record.points = drawn.points();
         record.ratios = drawn.ratios(&record.baseline);
         record.prefetch = drawn.prefetch();
+        record.published = super::beside::ratios(record);
         let shares: Vec<f64> = samples.iter().flatten().map(RunTimes::overhead_share).collect();
         note_cpus(record, samples);
         record.execution.overhead_share = (!shares.is_empty()).then(|| median(&shares));
-        record.scaled = scale::scaled_machines(&drawn, machine, whole, self.options.free)?;
+        record.scaled =
+            scale::scaled_machines(&drawn, self.machine, self.whole, self.options.free)?;
         Ok(())
     }
 }
@@ -272,7 +255,7 @@ fn note_cpus(record: &mut Record, samples: &[Vec<RunTimes>]) {
 }
 
 /// What is said of a machine that is not this host.
-fn stand_ins(machine: &Machine, mapping: &[MappingFacts]) -> Option<Warning> {
+pub(super) fn stand_ins(machine: &Machine, mapping: &[MappingFacts]) -> Option<Warning> {
     let mut hosts: Vec<u32> = mapping.iter().map(|m| m.host_nid).collect();
     hosts.sort_unstable();
     hosts.dedup();
@@ -294,7 +277,7 @@ fn stand_ins(machine: &Machine, mapping: &[MappingFacts]) -> Option<Warning> {
 }
 
 /// What is said when more threads were asked for than get a chunk.
-fn idle_threads(candidates: &[Candidate], options: &Options) -> Option<Warning> {
+pub(super) fn idle_threads(candidates: &[Candidate], options: &Options) -> Option<Warning> {
     let asked = options.threads?;
     let phases = candidates.iter().flat_map(|c| &c.executed.phases);
     let shared = phases.filter(|phase| phase.executor == Executor::NodeThreads);
@@ -311,7 +294,7 @@ fn idle_threads(candidates: &[Candidate], options: &Options) -> Option<Warning> 
 /// Above this, zeroing passes look clearly cheaper than any other stores.
 const NOTABLE_ADVANTAGE: f64 = 1.25;
 
-fn zeroes_faster(advantage: f64) -> Option<Warning> {
+pub(super) fn zeroes_faster(advantage: f64) -> Option<Warning> {
     (advantage > NOTABLE_ADVANTAGE).then(|| {
         Warning::new(
             "zeroes-faster",
@@ -321,7 +304,7 @@ fn zeroes_faster(advantage: f64) -> Option<Warning> {
     })
 }
 
-fn no_huge_pages(execution: &Execution) -> Option<Warning> {
+pub(super) fn no_huge_pages(execution: &Execution) -> Option<Warning> {
     let huge = execution.huge_page_bytes?;
     (huge.saturating_mul(10) < execution.buffer_bytes.saturating_mul(9)).then(|| {
         Warning::new(
@@ -337,7 +320,7 @@ fn no_huge_pages(execution: &Execution) -> Option<Warning> {
     })
 }
 
-fn execution(
+pub(super) fn execution(
     buffer: &BufferPlan,
     nodes: &[(Mapping, Vec<PfnRange>)],
     options: &Options,
@@ -383,21 +366,22 @@ fn new_record(machine: &Machine, whole: &Layout, host: &HostContext, options: &O
         ratios: Vec::new(),
         prefetch: None,
         scaled: Vec::new(),
+        published: Vec::new(),
     }
 }
 
 /// What a record says of the host that measures.
 pub fn host_facts(host: &HostContext) -> HostFacts {
     let clock = host.clock.facts();
-    let cache_bytes = host.machine.last_level_cache_bytes();
+    let cache_bytes = host.room.machine.last_level_cache_bytes();
     HostFacts {
-        cpu_model: host.machine.cpu_model.clone(),
-        arch: host.machine.arch.to_string(),
-        kernel_release: host.machine.kernel_release.clone(),
+        cpu_model: host.room.machine.cpu_model.clone(),
+        arch: host.room.machine.arch.to_string(),
+        kernel_release: host.room.machine.kernel_release.clone(),
         allowed_cpus: host.topo.allowed_cpus(),
-        memory_bytes: Some(host.budget.total_bytes),
-        available_bytes: Some(host.budget.available_bytes),
-        cgroup_limit_bytes: host.budget.cgroup_limit_bytes,
+        memory_bytes: Some(host.room.budget.total_bytes),
+        available_bytes: Some(host.room.budget.available_bytes),
+        cgroup_limit_bytes: host.room.budget.cgroup_limit_bytes,
         last_level_cache_bytes: (cache_bytes > 0).then_some(cache_bytes),
         clock: clock.kind.to_string(),
         clock_resolution_ns: clock.resolution_ns,

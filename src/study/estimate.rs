@@ -1,20 +1,30 @@
 //! One machine, one kernel, one strategy: what the boot's memory phases take.
 //!
 //! [`estimate`] fills an [`Estimate`]; [`Case`] is a machine that is ready to be run
-//! with many strategies and thread counts, which `sweep` uses as well.
+//! with many strategies and thread counts, which `sweep` uses as well. [`logged`] holds
+//! a log's own times against it, [`what_if`] says what changes cost or save.
 
+mod apart;
+mod boot;
+pub mod logged;
+pub mod what_if;
+
+pub use what_if::{HugePool, WhatIf};
+
+use self::what_if::Asked;
 use super::StudyError;
 use super::subject::{set_threads, store_of};
 use super::validate::usual_strategy;
-use crate::kernel::struct_page::STRUCT_PAGE_BYTES;
+use crate::kernel::cmdline::CommandLine;
 use crate::kernel::version::NEWEST;
-use crate::kernel::{KernelModel, KernelVersion, Layout, layout};
+use crate::kernel::{KernelModel, KernelVersion, Layout};
 use crate::machine::Machine;
+use crate::machine::bootlog::Boot;
 use crate::model::anchor::{self, AnchorError};
 use crate::model::range::{self, Basis, Range, extrapolation};
 use crate::model::run::{CalibratedPhase, PhaseRun};
-use crate::model::{Anchor, Bound, Hardware, Options, Run, Scaling, Setup, Virt, run};
-use crate::pfn;
+use crate::model::{Anchor, Bound, Hardware, Options, Run, Setup, Virt, run};
+use crate::pfn::{self, Nid};
 use crate::plan::strategies::all_pages;
 use crate::plan::{BootPlan, Executor, Strategy};
 use crate::record::estimate::{
@@ -51,8 +61,18 @@ pub struct Question {
     pub free: bool,
     /// Bare metal or guest; by the processor's name when `None`.
     pub virt: Option<Virt>,
-    /// Poisoning and debugging.
+    /// Poisoning and debugging, beyond what command line and configuration say.
     pub options: Options,
+    /// The kernel command line; of a captured boot its own when `None`.
+    pub line: Option<CommandLine>,
+    /// Bytes of a struct page; what the configuration makes of it when `None`.
+    pub struct_page_bytes: Option<u64>,
+    /// Memory set aside for a crash kernel, in bytes.
+    pub crash_bytes: Option<u64>,
+    /// What to change.
+    pub what_if: WhatIf,
+    /// The boot of the machine's own log, whose times are held against the prediction.
+    pub log: Option<Box<Boot>>,
     /// Times that are known.
     pub anchors: Vec<Anchor>,
     /// Measured costs.
@@ -70,6 +90,8 @@ pub struct Case {
     pub hardware: Hardware,
     /// Options and the factors of anchors.
     pub setup: Setup,
+    /// The command line that it boots with, where one is known.
+    pub line: Option<CommandLine>,
 }
 
 impl Case {
@@ -82,12 +104,13 @@ impl Case {
         kernel: &KernelModel,
         question: &Question,
     ) -> Result<Self, StudyError> {
-        let layout = layout(machine, kernel)?;
-        let hardware = Hardware::of(machine, &layout, question.virt, Scaling::default());
-        let options = Options { page_bytes: machine.page_bytes, ..question.options };
+        let (layout, hardware) = boot::boot(machine, kernel, question)?;
+        let captured = || machine.boot.as_ref().and_then(|facts| facts.cmdline.parse().ok());
+        let line = question.line.clone().or_else(captured);
+        let options = boot::options(machine, &layout, line.as_ref(), question);
         let calibrated = question.calibrated.clone();
         let setup = Setup { options, calibrated, ..Setup::default() };
-        Ok(Self { layout, hardware, setup })
+        Ok(Self { layout, hardware, setup, line })
     }
 
     /// The plan of a strategy with so many threads and such chunks.
@@ -151,6 +174,41 @@ impl Case {
     }
 }
 
+/// A machine under one kernel, and what one plan took on it.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// The machine, ready to run.
+    pub case: Case,
+    /// The plan.
+    pub plan: BootPlan,
+    /// Its times.
+    pub run: Run,
+}
+
+impl Ran {
+    /// Lays out, plans and runs; without `scales` the question's anchors are applied.
+    ///
+    /// # Errors
+    /// When the machine has no memory, or anchors contradict.
+    pub fn new(
+        machine: &Machine,
+        kernel: &KernelModel,
+        question: &Question,
+        scales: Option<Vec<(Nid, f64)>>,
+    ) -> Result<Self, StudyError> {
+        check_threads(machine, question.threads)?;
+        let mut case = Case::new(machine, kernel, question)?;
+        let strategy = question.strategy.unwrap_or_else(|| usual_strategy(kernel.version));
+        let plan = case.plan(strategy, question.threads, question.chunk_pages, question.free);
+        match scales {
+            Some(scales) => case.setup.scales = scales,
+            None => case.anchor(&plan, &question.anchors)?,
+        }
+        let run = case.run(&plan);
+        Ok(Self { case, plan, run })
+    }
+}
+
 /// Refuses more threads than a node has CPUs, as such a kernel would never start them.
 ///
 /// # Errors
@@ -179,34 +237,34 @@ pub fn estimate(
     kernel: &KernelModel,
     question: &Question,
 ) -> Result<Estimate, StudyError> {
-    check_threads(machine, question.threads)?;
-    let mut case = Case::new(machine, kernel, question)?;
-    let strategy = question.strategy.unwrap_or_else(|| usual_strategy(kernel.version));
-    let plan = case.plan(strategy, question.threads, question.chunk_pages, question.free);
-    case.anchor(&plan, &question.anchors)?;
-    let run = case.run(&plan);
+    let asked = Asked::new(machine, kernel, question)?;
+    let logged = question.log.as_deref().map(|log| logged::of(log, &asked.base));
+    let what_ifs = asked.rows()?;
+    let (machine, question, Ran { case, plan, run }) = asked.chosen();
     let threads = plan.phases.iter().flat_map(|p| &p.work).map(|w| w.threads()).max().unwrap_or(1);
-    let range = case.range(&run, threads);
+    let range = case.range(run, threads);
     Ok(Estimate {
         head: Head::new(ESTIMATE_SCHEMA, &question.argv)
-            .with_warnings(warnings(machine, &case, threads)),
+            .with_warnings(warnings(machine, case, threads)),
         label: Label::Modelled,
         machine: machine_facts(machine, &case.layout),
-        kernel: serde_json::to_value(kernel).unwrap_or_default(),
-        strategy: strategy.name().into(),
+        kernel: serde_json::to_value(&case.layout.kernel).unwrap_or_default(),
+        strategy: plan.strategy.clone(),
         threads,
         free: question.free,
         processor: processor(&case.hardware),
         memory: Some(super::memory::facts(&case.layout)),
-        timeline: timeline(&run),
+        timeline: timeline(run, case.layout.struct_page_bytes),
         phases: run.phases.iter().map(phase_facts).collect(),
-        nodes: nodes(&run),
+        nodes: nodes(run),
         total_ns: whole(run.total_ns()),
         range_ns: [whole(range.low_ns), whole(range.high_ns)],
         range_meaning: range::MEANING.into(),
         bound_by: bound_by(run.bound(&case.hardware)),
-        anchor: anchor_facts(&case, &question.anchors),
-        savings: savings(machine, &case, question, whole(run.total_ns())),
+        anchor: anchor_facts(case, &question.anchors),
+        savings: savings(machine, case, question, whole(run.total_ns())),
+        logged: logged.unwrap_or_default(),
+        what_ifs,
     })
 }
 
@@ -266,7 +324,7 @@ pub(super) const fn executor_name(executor: Executor) -> &'static str {
     }
 }
 
-fn timeline(run: &Run) -> Vec<TimelineSpan> {
+fn timeline(run: &Run, struct_page_bytes: u64) -> Vec<TimelineSpan> {
     let mut out = Vec::new();
     for phase in &run.phases {
         for work in &phase.works {
@@ -278,7 +336,7 @@ fn timeline(run: &Run) -> Vec<TimelineSpan> {
                 start_ns: whole(span.start_ns),
                 end_ns: whole(span.end_ns),
                 pages: span.pages,
-                bytes: span.pages.saturating_mul(STRUCT_PAGE_BYTES),
+                bytes: span.pages.saturating_mul(struct_page_bytes),
             }));
         }
     }
@@ -286,10 +344,10 @@ fn timeline(run: &Run) -> Vec<TimelineSpan> {
 }
 
 /// The bytes of the struct pages that the nodes' threads initialise, each once.
-pub(super) fn node_bytes(run: &Run) -> u64 {
+pub(super) fn node_bytes(run: &Run, struct_page_bytes: u64) -> u64 {
     let phases = run.phases.iter().filter(|p| p.executor == Executor::NodeThreads);
     let pages = phases.map(|p| p.works.iter().map(|w| w.pages).sum::<u64>());
-    pages.max().unwrap_or(0).saturating_mul(STRUCT_PAGE_BYTES)
+    pages.max().unwrap_or(0).saturating_mul(struct_page_bytes)
 }
 
 fn phase_facts(phase: &PhaseRun) -> PhaseFacts {
@@ -364,7 +422,8 @@ fn savings(machine: &Machine, case: &Case, question: &Question, total_ns: u64) -
         row(*strategy, version, whole(case.run(&plan).total_ns()))
     });
     let kernels = LANDMARKS.par_iter().filter_map(|landmark| {
-        let kernel = KernelModel::new(*landmark, machine.arch);
+        let mut kernel = KernelModel::new(*landmark, machine.arch);
+        kernel.config.numa_emu |= case.layout.kernel.config.numa_emu;
         let other = Case::new(machine, &kernel, question).ok()?;
         let other = Case { setup: case.setup.clone(), ..other };
         let strategy = usual_strategy(*landmark);
@@ -375,77 +434,4 @@ fn savings(machine: &Machine, case: &Case, question: &Question, total_ns: u64) -
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::machine::input;
-
-    fn ask(
-        name: &str,
-        version: KernelVersion,
-        question: &Question,
-    ) -> Result<Estimate, StudyError> {
-        let machine = input::load(name, None).unwrap();
-        estimate(&machine, &KernelModel::new(version, machine.arch), question)
-    }
-
-    fn question() -> Question {
-        Question { free: true, ..Question::default() }
-    }
-
-    #[test]
-    fn a_timeline_covers_every_page_and_ends_with_the_total() {
-        let e = ask("@2n-skylake-768g", KernelVersion::new(5, 10), &question()).unwrap();
-        let deferred: u64 = e.machine.nodes.iter().map(|n| n.deferred_pages).sum();
-        let done = e.timeline.iter().filter(|s| s.phase == "deferred-init");
-        assert_eq!(done.map(|s| s.pages).sum::<u64>(), deferred);
-        assert_eq!((e.threads, e.phases.last().map(|p| p.end_ns)), (52, Some(e.total_ns)));
-        assert!(e.range_ns[0] < e.total_ns && e.total_ns < e.range_ns[1]);
-        assert!(e.timeline.iter().all(|s| s.start_ns <= s.end_ns && s.end_ns <= e.total_ns));
-        assert!(e.bound_by.starts_with("bandwidth node"), "{}", e.bound_by);
-    }
-
-    #[test]
-    fn a_node_without_cpus_decides_with_its_one_thread() {
-        let e = ask("@8n-cxl-4.5t", KernelVersion::new(6, 12), &question()).unwrap();
-        assert_eq!(e.bound_by, "no-cpus node 7");
-        assert_eq!(e.nodes.iter().find(|n| n.nid == 7).map(|n| n.workers), Some(1));
-    }
-
-    #[test]
-    fn an_anchor_is_met_and_scales_the_rest() {
-        let anchors = vec!["node0=3000ms/100000000".parse().unwrap()];
-        let q = Question { anchors, threads: Some(1), ..question() };
-        let e = ask("@2n-skylake-768g", KernelVersion::new(5, 7), &q).unwrap();
-        let node = &e.nodes[0];
-        assert!((node.wall_ns as f64 / node.pages as f64 - 30.0).abs() < 0.01, "{node:?}");
-        assert_eq!(e.anchor.kind, "anchor");
-    }
-
-    #[test]
-    fn anchors_that_cannot_be_are_refused() {
-        let with = |texts: &[&str]| {
-            let anchors = texts.iter().map(|t| t.parse().unwrap()).collect();
-            let q = Question { anchors, ..question() };
-            ask("@2n-skylake-768g", KernelVersion::new(5, 10), &q).unwrap_err().to_string()
-        };
-        assert!(with(&["node0=1ms/100000000"]).contains("its memory needs"));
-        assert!(with(&["node5=1s/100"]).contains("defers no pages"));
-        assert!(with(&["node0=3s/100000000", "node0=2s/100000000"]).contains("two anchors"));
-    }
-
-    #[test]
-    fn more_threads_than_cpus_are_refused() {
-        let q = Question { threads: Some(53), ..question() };
-        let error = ask("@2n-skylake-768g", KernelVersion::new(5, 10), &q).unwrap_err();
-        assert!(error.to_string().contains("at most 52"), "{error}");
-    }
-
-    #[test]
-    fn the_chosen_one_saves_nothing_against_itself() {
-        let e = ask("@16n-hp-12t", KernelVersion::new(4, 14), &question()).unwrap();
-        let own = e.savings.iter().find(|s| s.strategy == e.strategy && s.kernel == "4.14");
-        assert_eq!(own.map(|s| s.saved_ns), Some(0));
-        assert!(e.savings.iter().any(|s| s.strategy == "serial" && s.saved_ns > 0));
-        assert_eq!(ask("@16n-hp-12t", KernelVersion::new(4, 14), &question()).unwrap(), e);
-    }
-}
+mod tests;

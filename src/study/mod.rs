@@ -1,14 +1,16 @@
 //! Studies: run plans, pair the runs, draw figures from them, fill a record.
 //!
 //! [`compare()`] executes the boot strategies on this host. [`Candidate`] is one
-//! strategy with one store; [`setup`] decides buffer, window and mapping;
+//! strategy with one store, [`rounds`] runs them; [`setup`] decides buffer, window and mapping;
 //! [`figures`] turns times into points, ratios and the prefetch effect; [`scale`]
-//! multiplies rates up to whole machines and labels that. Predictions: [`estimate`] one
+//! multiplies rates up to whole machines and labels that; [`beside`] has published
+//! ratios. Predictions: [`estimate`] one
 //! machine, [`sweep`] many combinations, [`validate`] the [`published`] figures, each of
 //! which [`subject`] turns into a machine; [`calibrate`] measures this host for them.
 //! [`diff`] holds two records against each other.
 //! Uses `exec` and `model` to run and `kernel` and `plan` to know what; shows nothing.
 
+pub mod beside;
 pub mod calibrate;
 pub mod candidates;
 pub mod compare;
@@ -17,6 +19,8 @@ pub mod estimate;
 pub mod figures;
 mod memory;
 pub mod published;
+pub mod room;
+pub mod rounds;
 pub mod scale;
 pub mod setup;
 pub mod subject;
@@ -35,6 +39,7 @@ use crate::kernel::layout::LayoutError;
 use crate::machine::MachineError;
 use crate::model::anchor::AnchorError;
 use crate::plan::window::TooSmall;
+use crate::record::file::FileError;
 use crate::units::Bytes;
 
 /// Why a study ended without a usable record.
@@ -75,6 +80,9 @@ pub enum StudyError {
     /// Executing failed.
     #[error(transparent)]
     Exec(#[from] ExecError),
+    /// A record could not be saved.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A run left other bytes than it should.
     #[error("{strategy} left wrong data in run {run}: {mismatch}")]
     WrongData {

@@ -145,11 +145,12 @@ impl Published {
 
 /// The project's own set.
 pub fn builtin() -> Figures {
-    const FILES: [(&str, &str); 4] = [
+    const FILES: [(&str, &str); 5] = [
         ("padata.toml", include_str!("../../fixtures/published/padata.toml")),
         ("zeroing.toml", include_str!("../../fixtures/published/zeroing.toml")),
         ("large-machines.toml", include_str!("../../fixtures/published/large-machines.toml")),
         ("page-init.toml", include_str!("../../fixtures/published/page-init.toml")),
+        ("devices.toml", include_str!("../../fixtures/published/devices.toml")),
     ];
     let mut all = Figures::default();
     // A file that does not parse gives nothing; a test below holds them to parsing.

@@ -4,7 +4,8 @@
 //! they hold; [`map_nodes`] which host node and CPUs stand for which node.
 
 use super::StudyError;
-use super::compare::{HostContext, Options};
+use super::compare::Options;
+use super::room::HostRoom;
 use crate::exec::Mapping;
 use crate::host::budget::MemoryBudget;
 use crate::host::topology::HostNode;
@@ -43,14 +44,14 @@ const SPARE_BYTES: u64 = 512 * MIB;
 /// When the named buffer is larger than what may be used, or too small for a window.
 pub fn plan_buffer(
     layout: &Layout,
-    host: &HostContext,
+    room: &HostRoom,
     options: &Options,
 ) -> Result<BufferPlan, StudyError> {
     let memmap_bytes = layout_pages(layout).saturating_mul(STRUCT_PAGE_BYTES);
-    let usable = host.budget.usable_bytes();
-    let cache_bytes = host.machine.last_level_cache_bytes().saturating_mul(CACHES);
+    let usable = room.budget.usable_bytes();
+    let cache_bytes = room.machine.last_level_cache_bytes().saturating_mul(CACHES);
     let limit = match options.buffer_bytes {
-        Some(wanted) if wanted > usable => return Err(no_memory(&host.budget, wanted)),
+        Some(wanted) if wanted > usable => return Err(no_memory(&room.budget, wanted)),
         Some(wanted) => wanted,
         None => memmap_bytes.max(cache_bytes).min(usable.saturating_sub(SPARE_BYTES)),
     };
@@ -156,11 +157,10 @@ pub fn check_nodes(
 pub fn map_nodes(
     machine: &Machine,
     layout: &Layout,
-    host: &HostContext,
+    room: &HostRoom,
     options: &Options,
 ) -> Result<Vec<(Mapping, Vec<PfnRange>)>, StudyError> {
-    let host_nodes = host.topo.nodes();
-    let able: Vec<&HostNode> = host_nodes.iter().filter(|n| !n.cpus.is_empty()).collect();
+    let able: Vec<&HostNode> = room.nodes.iter().filter(|n| !n.cpus.is_empty()).collect();
     if able.is_empty() {
         let text = "no node of this host has a CPU that this process may use; widen its affinity";
         return Err(StudyError::Usage(text.into()));

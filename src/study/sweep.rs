@@ -1,45 +1,140 @@
-//! Predictions over every combination of kernel, strategy, chunk and threads.
+//! Figures over every combination of machine shape, kernel, strategy, chunk and threads.
 //!
-//! [`Axes`] says which; [`sweep`] predicts all of them in parallel and draws knees,
-//! best chunks and the cost of zeroing in a pass of its own from them. [`values`] reads
-//! lists and ranges such as `1,2,4..max`.
+//! [`Axes`] says which; [`sweep`] predicts all of them in parallel, or runs them for real
+//! with a [`Measure`], and draws [`findings`] from them. A [`Control`] saves what there is,
+//! ends early, and goes on from a record. [`values`] reads lists and ranges such as
+//! `1,2,4..max`, [`shapes`] makes the machines.
 
+mod findings;
+mod job;
+pub mod measure;
+mod predict;
+pub mod shapes;
 pub mod values;
 
+pub use measure::Measure;
+
 use super::StudyError;
-use super::estimate::{Case, Question};
-use crate::kernel::{KernelModel, KernelVersion};
+use super::estimate::Question;
+use crate::exec::Stop;
+use crate::kernel::KernelModel;
 use crate::machine::Machine;
-use crate::model::range::extrapolation;
-use crate::plan::{Executor, Strategy};
-use crate::progress::{Progress, Unit};
-use crate::record::sweep::{BestChunk, Knee, SWEEP_SCHEMA, SetupZero, Sweep, SweepPoint};
-use crate::record::{Head, Label};
-use crate::warning::Warning;
-use rayon::prelude::*;
+use crate::plan::Strategy;
+use crate::progress::Progress;
+use crate::record::keeper::Keeper;
+use crate::record::sweep::Sweep;
+use job::Job;
+use shapes::Shape;
 
-/// More threads have to gain at least this share to pay.
-const LEAST_GAIN: f64 = 0.05;
-
-/// What is varied.
+/// What is varied. Every axis needs a value; `None` leaves the machine's own.
 #[derive(Clone, Debug)]
 pub struct Axes {
-    /// Kernels by version.
+    /// Kernels by version, each version once.
     pub kernels: Vec<KernelModel>,
     /// Strategies.
     pub strategies: Vec<Strategy>,
     /// Threads per node, ascending.
     pub threads: Vec<u32>,
-    /// Pages of a chunk; `None` for padata's rule.
+    /// Memory that a chunk describes, in bytes; `None` for padata's rule.
     pub chunks: Vec<Option<u64>>,
+    /// Numbers of nodes.
+    pub nodes: Vec<Option<u32>>,
+    /// Sizes of all memory in bytes.
+    pub memory_bytes: Vec<Option<u64>>,
+    /// Base page sizes in bytes.
+    pub page_bytes: Vec<Option<u64>>,
+}
+
+/// One combination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Combination {
+    shape: Shape,
+    /// Index of the kernel.
+    kernel: usize,
+    strategy: Strategy,
+    chunk_bytes: Option<u64>,
+    threads: u32,
 }
 
 impl Axes {
+    /// Of the machine as it is: nothing but kernels, strategies and threads is varied.
+    pub fn of_machine(kernels: &[KernelModel], strategies: &[Strategy], threads: &[u32]) -> Self {
+        Self {
+            kernels: kernels.to_vec(),
+            strategies: strategies.to_vec(),
+            threads: threads.to_vec(),
+            chunks: vec![None],
+            nodes: vec![None],
+            memory_bytes: vec![None],
+            page_bytes: vec![None],
+        }
+    }
+
     /// How many combinations there are.
     pub fn points(&self) -> u128 {
-        let sizes =
-            [self.kernels.len(), self.strategies.len(), self.threads.len(), self.chunks.len()];
-        sizes.iter().map(|n| *n as u128).product()
+        let cases = self.shapes().len() * self.kernels.len();
+        cases as u128 * self.per_case() as u128
+    }
+
+    /// The machines, in order.
+    fn shapes(&self) -> Vec<Shape> {
+        let mut out = Vec::new();
+        for &nodes in &self.nodes {
+            for &memory_bytes in &self.memory_bytes {
+                let shape = |page_bytes: &Option<u64>| Shape {
+                    nodes,
+                    memory_bytes,
+                    page_bytes: *page_bytes,
+                };
+                out.extend(self.page_bytes.iter().map(shape));
+            }
+        }
+        out
+    }
+
+    /// Combinations of one machine and one kernel.
+    fn per_case(&self) -> usize {
+        self.strategies.len() * self.chunks.len() * self.threads.len()
+    }
+
+    /// The combination with this number: threads vary fastest, machines slowest.
+    fn at(&self, shapes: &[Shape], index: usize) -> Option<Combination> {
+        let (rest, threads) = split(index, self.threads.len())?;
+        let (rest, chunk) = split(rest, self.chunks.len())?;
+        let (rest, strategy) = split(rest, self.strategies.len())?;
+        let (shape, kernel) = split(rest, self.kernels.len())?;
+        Some(Combination {
+            shape: *shapes.get(shape)?,
+            kernel,
+            strategy: *self.strategies.get(strategy)?,
+            chunk_bytes: *self.chunks.get(chunk)?,
+            threads: *self.threads.get(threads)?,
+        })
+    }
+}
+
+fn split(index: usize, radix: usize) -> Option<(usize, usize)> {
+    Some((index.checked_div(radix)?, index.checked_rem(radix)?))
+}
+
+/// How a sweep is watched, saved, ended and resumed.
+pub struct Control<'c> {
+    /// Told how far the work is.
+    pub progress: &'c dyn Progress,
+    /// Asked whether the user ended the work.
+    pub stop: Stop<'c>,
+    /// Saves the record while it grows.
+    pub keep: Option<&'c mut Keeper>,
+    /// What is there already.
+    pub kept: Option<Sweep>,
+    /// Runs combinations for real instead of predicting them.
+    pub measure: Option<Measure<'c>>,
+}
+
+impl<'c> Control<'c> {
+    /// A prediction that nothing ends and nobody saves.
+    pub fn of(progress: &'c dyn Progress) -> Self {
+        Self { progress, stop: &|| false, keep: None, kept: None, measure: None }
     }
 }
 
@@ -64,26 +159,37 @@ pub fn check_points(points: u128, most: u64) -> Result<(), StudyError> {
     }
 }
 
-/// One combination, before it is predicted.
-#[derive(Clone, Copy)]
-struct Combination {
-    case: usize,
-    strategy: Strategy,
-    chunk_pages: Option<u64>,
-    threads: u32,
-}
-
-/// Predicts every combination. `question` gives what does not vary; its anchors hold
-/// under the first kernel and strategy.
+/// Predicts or runs every combination. `question` gives what does not vary; its anchors
+/// hold for the machine as it is, under the first kernel and strategy, and each node of a
+/// varied machine has the one of the node that it repeats.
+///
+/// When `control.stop` says so, the record holds what was done by then and `complete` is
+/// false.
 ///
 /// # Errors
-/// When the machine has no memory, an axis exceeds it, or anchors contradict.
+/// When the machine has no memory, an axis exceeds it, anchors contradict, the record to go
+/// on from answers another question, or saving fails.
 pub fn sweep(
     machine: &Machine,
     axes: &Axes,
     question: &Question,
-    progress: &dyn Progress,
+    mut control: Control<'_>,
 ) -> Result<Sweep, StudyError> {
+    check_axes(machine, axes)?;
+    let mut job = Job::new(machine, axes, question, control.measure.as_ref())?;
+    if let Some(kept) = control.kept.take() {
+        job.go_on_from(kept)?;
+    }
+    if !job.is_complete() {
+        match control.measure.take() {
+            None => predict::run(&mut job, &mut control)?,
+            Some(measure) => measure::run(&mut job, &mut control, &measure)?,
+        }
+    }
+    Ok(job.record())
+}
+
+fn check_axes(machine: &Machine, axes: &Axes) -> Result<(), StudyError> {
     let most = most_threads(machine);
     if let Some(threads) = axes.threads.iter().find(|t| **t > most) {
         return Err(StudyError::Usage(format!(
@@ -91,248 +197,20 @@ pub fn sweep(
             machine.name
         )));
     }
-    let cases = cases(machine, axes, question)?;
-    let todo = combinations(axes);
-    progress.begin("predicting", todo.len() as u64, Unit::Runs);
-    let points: Vec<SweepPoint> = todo
-        .par_iter()
-        .map(|combination| {
-            let point = predict(&cases, combination, question, machine.page_bytes);
-            progress.advance(1);
-            point
-        })
-        .collect();
-    progress.end();
-    Ok(Sweep {
-        head: Head::new(SWEEP_SCHEMA, &question.argv)
-            .with_warnings(warnings(machine, axes, &cases)),
-        label: Label::Modelled,
-        machine: machine.name.clone(),
-        title: machine.title.clone(),
-        class: cases.first().map(|c| c.hardware.class.name.clone()).unwrap_or_default(),
-        knees: knees(&points),
-        best_chunks: if axes.chunks.len() > 1 { best_chunks(&points) } else { Vec::new() },
-        setup_zero: setup_zero(&points),
-        points,
-    })
+    axes.shapes().iter().try_for_each(|shape| shape.check(machine.arch))
 }
 
-fn cases(machine: &Machine, axes: &Axes, question: &Question) -> Result<Vec<Case>, StudyError> {
-    let made: Vec<_> =
-        axes.kernels.par_iter().map(|kernel| Case::new(machine, kernel, question)).collect();
-    let mut cases = made.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let first = cases.first().zip(axes.strategies.first()).map(|(case, strategy)| {
-        let plan = case.plan(*strategy, Some(1), None, question.free);
-        let mut anchored = case.clone();
-        anchored.anchor(&plan, &question.anchors).map(|()| anchored.setup)
-    });
-    if let Some(setup) = first.transpose()? {
-        cases.iter_mut().for_each(|case| case.setup = setup.clone());
+/// Pages that one chunk describes; chunks are whole largest blocks.
+fn chunk_pages(chunk_bytes: Option<u64>, machine: &Machine) -> Result<Option<u64>, String> {
+    const BLOCK_PAGES: u64 = 1024;
+    let Some(bytes) = chunk_bytes else { return Ok(None) };
+    let block_bytes = BLOCK_PAGES.saturating_mul(machine.page_bytes);
+    if bytes == 0 || !bytes.is_multiple_of(block_bytes) {
+        let block = crate::units::Bytes(block_bytes);
+        return Err(format!("the chunk is not a multiple of the largest buddy block, {block}"));
     }
-    Ok(cases)
-}
-
-fn combinations(axes: &Axes) -> Vec<Combination> {
-    let mut out = Vec::new();
-    for case in 0..axes.kernels.len() {
-        for strategy in &axes.strategies {
-            for chunk_pages in &axes.chunks {
-                out.extend(axes.threads.iter().map(|threads| Combination {
-                    case,
-                    strategy: *strategy,
-                    chunk_pages: *chunk_pages,
-                    threads: *threads,
-                }));
-            }
-        }
-    }
-    out
-}
-
-fn predict(
-    cases: &[Case],
-    combination: &Combination,
-    question: &Question,
-    page_bytes: u64,
-) -> SweepPoint {
-    let Combination { case, strategy, chunk_pages, threads } = *combination;
-    let case = &cases[case];
-    let plan = case.plan(strategy, Some(threads), chunk_pages, question.free);
-    let run = case.run(&plan);
-    let range = case.range(&run, threads);
-    let whole = |ns: f64| ns.round() as u64;
-    SweepPoint {
-        kernel: case.layout.kernel.version.to_string(),
-        strategy: strategy.name().into(),
-        threads,
-        chunk_bytes: chunk_pages.map(|pages| pages.saturating_mul(page_bytes)),
-        total_ns: whole(run.total_ns()),
-        boot_cpu_ns: whole(run.share_ns(Executor::BootCpu)),
-        nodes_ns: whole(run.share_ns(Executor::NodeThreads)),
-        node_bytes: Some(super::estimate::node_bytes(&run)),
-        range_ns: [whole(range.low_ns), whole(range.high_ns)],
-        bound_by: super::estimate::bound_by(run.bound(&case.hardware)),
-    }
-}
-
-fn warnings(machine: &Machine, axes: &Axes, cases: &[Case]) -> Vec<Warning> {
-    let mut out = machine.warnings.clone();
-    out.extend(cases.first().into_iter().flat_map(|c| c.hardware.warnings.iter().cloned()));
-    let most = axes.threads.last().copied().unwrap_or(1);
-    let versions = axes.kernels.iter().map(|k| k.version);
-    let far: Vec<(KernelVersion, &str)> =
-        versions.filter_map(|v| Some((v, extrapolation(v, machine.arch, most)?))).collect();
-    if let Some((version, why)) = far.first() {
-        let text = format!("extrapolated from {version} on or in parts: {why}");
-        out.push(Warning::new("extrapolated", text, "ranges are wider there"));
-    }
-    out
-}
-
-/// Points that differ in threads only, ascending in threads.
-fn by_threads(points: &[SweepPoint]) -> Vec<Vec<&SweepPoint>> {
-    let mut out: Vec<Vec<&SweepPoint>> = Vec::new();
-    let key = |p: &SweepPoint| (p.kernel.clone(), p.strategy.clone(), p.chunk_bytes);
-    for point in points {
-        // Points come with threads innermost: the same series is always the last one.
-        match out.last_mut() {
-            Some(series) if series.first().is_some_and(|p| key(p) == key(point)) => {
-                series.push(point);
-            }
-            _ => out.push(vec![point]),
-        }
-    }
-    out
-}
-
-fn knees(points: &[SweepPoint]) -> Vec<Knee> {
-    let series = by_threads(points);
-    let with_nodes = series.iter().filter(|s| s.len() > 1 && s.iter().any(|p| p.nodes_ns > 0));
-    with_nodes.filter_map(|s| knee(s)).collect()
-}
-
-/// The fewest threads that no larger count beats by [`LEAST_GAIN`].
-fn knee(series: &[&SweepPoint]) -> Option<Knee> {
-    let least_ns = series.iter().map(|p| p.nodes_ns).min()?;
-    let pays = |at: usize, now: &SweepPoint| {
-        let later = series.iter().skip(at + 1).map(|p| p.nodes_ns).min();
-        later.is_some_and(|ns| (ns as f64) < now.nodes_ns as f64 * (1.0 - LEAST_GAIN))
-    };
-    let found = series.iter().enumerate().find(|(at, point)| !pays(*at, point))?.1;
-    Some(Knee {
-        kernel: found.kernel.clone(),
-        strategy: found.strategy.clone(),
-        chunk_bytes: found.chunk_bytes,
-        threads: found.threads,
-        nodes_ns: found.nodes_ns,
-        least_ns,
-    })
-}
-
-fn best_chunks(points: &[SweepPoint]) -> Vec<BestChunk> {
-    let mut out: Vec<BestChunk> = Vec::new();
-    for p in points {
-        let same = |b: &&mut BestChunk| b.kernel == p.kernel && b.strategy == p.strategy;
-        let best = BestChunk {
-            kernel: p.kernel.clone(),
-            strategy: p.strategy.clone(),
-            chunk_bytes: p.chunk_bytes,
-            threads: p.threads,
-            total_ns: p.total_ns,
-        };
-        match out.iter_mut().find(same) {
-            Some(known) if known.total_ns <= best.total_ns => {}
-            Some(known) => *known = best,
-            None => out.push(best),
-        }
-    }
-    out
-}
-
-fn setup_zero(points: &[SweepPoint]) -> Vec<SetupZero> {
-    let series = by_threads(points);
-    let named = |strategy: Strategy| {
-        series.iter().filter(move |s| s.first().is_some_and(|p| p.strategy == strategy.name()))
-    };
-    let mut out = Vec::new();
-    for own in named(Strategy::SetupZero) {
-        let like = |other: &&Vec<&SweepPoint>| {
-            let pair = own.first().zip(other.first());
-            pair.is_some_and(|(a, b)| (&a.kernel, a.chunk_bytes) == (&b.kernel, b.chunk_bytes))
-        };
-        let (Some(first), Some(other)) = (own.first(), named(Strategy::Deferred).find(like)) else {
-            continue;
-        };
-        let ratios: Vec<(u32, f64)> = own
-            .iter()
-            .zip(other)
-            .filter(|(_, deferred)| deferred.nodes_ns > 0)
-            .map(|(zero, deferred)| (zero.threads, zero.nodes_ns as f64 / deferred.nodes_ns as f64))
-            .collect();
-        let last_above = ratios.iter().rposition(|(_, ratio)| *ratio >= 1.05);
-        let from = last_above.map_or(0, |at| at + 1);
-        out.push(SetupZero {
-            kernel: first.kernel.clone(),
-            chunk_bytes: first.chunk_bytes,
-            negligible_from: ratios.get(from).map(|(threads, _)| *threads),
-            ratios,
-        });
-    }
-    out
+    Ok(Some(bytes / machine.page_bytes))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::machine::input;
-    use crate::progress::Silent;
-
-    fn axes(machine: &Machine, threads: &[u32]) -> Axes {
-        Axes {
-            kernels: vec![KernelModel::new(KernelVersion::new(5, 10), machine.arch)],
-            strategies: vec![Strategy::SetupZero, Strategy::Deferred],
-            threads: threads.to_vec(),
-            chunks: vec![None, Some(1 << 18)],
-        }
-    }
-
-    fn run(threads: &[u32]) -> Result<Sweep, StudyError> {
-        let machine = input::load("@2n-skylake-768g", None).unwrap();
-        let question = Question { free: true, ..Question::default() };
-        sweep(&machine, &axes(&machine, threads), &question, &Silent)
-    }
-
-    #[test]
-    fn every_combination_is_there_once_and_in_order() {
-        let s = run(&[1, 8, 52]).unwrap();
-        assert_eq!(s.points.len(), 12);
-        assert_eq!(s.knees.len(), 4);
-        assert_eq!(s.best_chunks.len(), 2);
-        assert_eq!(s.setup_zero.len(), 2);
-        assert_eq!(run(&[1, 8, 52]).unwrap(), s);
-    }
-
-    #[test]
-    fn a_knee_lies_where_bandwidth_is_full() {
-        let s = run(&[1, 2, 4, 8, 16, 26, 40]).unwrap();
-        let knee = s.knees.iter().find(|k| k.strategy == "deferred").unwrap();
-        assert!((8..=26).contains(&knee.threads), "{knee:?}");
-        assert!(knee.nodes_ns as f64 <= knee.least_ns as f64 / 0.95);
-    }
-
-    #[test]
-    fn zeroing_apart_costs_a_second_pass() {
-        let s = run(&[1, 26]).unwrap();
-        let ratios = &s.setup_zero[0].ratios;
-        assert!(ratios[0].1 > 1.3 && ratios[1].1 > 1.3, "{ratios:?}");
-        assert_eq!(s.setup_zero[0].negligible_from, None);
-    }
-
-    #[test]
-    fn sweeps_of_nothing_and_of_too_much_are_refused() {
-        assert!(check_points(0, 10).unwrap_err().to_string().contains("no points"));
-        let error = check_points(10_000_000, 100_000).unwrap_err().to_string();
-        assert!(error.contains("10000000") && error.contains("--max-points"), "{error}");
-        assert!(run(&[53]).unwrap_err().to_string().contains("at most 52"));
-    }
-}
+mod tests;

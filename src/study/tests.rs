@@ -1,5 +1,6 @@
 //! Whole comparisons, with a store that has a defect and without.
 
+use super::room::HostRoom;
 use super::*;
 use crate::host::budget::MemoryBudget;
 use crate::host::clock::Clock;
@@ -14,11 +15,12 @@ use std::path::Path;
 fn run(strategies: &[&str], stores: &[&str], stop: bool) -> Result<Record, StudyError> {
     let names = |names: &[&str]| names.iter().map(|&name| name.into()).collect();
     let machine = input::load("@vm-2c", None).unwrap();
+    let machine_of_host = input::load("host", None).unwrap();
+    let budget = MemoryBudget::read(Path::new("/")).unwrap();
     let host = HostContext {
         topo: HostTopology::load().unwrap(),
         clock: Clock::measure(),
-        budget: MemoryBudget::read(Path::new("/")).unwrap(),
-        machine: input::load("host", None).unwrap(),
+        room: HostRoom::of_host(machine_of_host, budget).unwrap(),
     };
     let options = Options {
         strategies: names(strategies),

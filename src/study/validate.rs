@@ -1,10 +1,13 @@
 //! Holding the model against published figures.
 //!
 //! [`validate`] predicts every figure of a set, or says why not ([`Reason`]), and
-//! draws statistics per group. [`entries`] predicts single figures, [`gathered`] what
-//! several figures say together, [`savings`] what changes saved of a boot, and
-//! [`leave_out`] fits the constants of thread scaling anew without one machine.
+//! draws statistics per group; [`boot_logs`] does the same with boot logs. [`entries`]
+//! predicts single figures, [`devices`] those of device memory, [`gathered`] what several
+//! figures say together, [`savings`] what changes saved of a boot, and [`leave_out`] fits
+//! the constants of thread scaling anew without one machine.
 
+pub mod boot_logs;
+mod devices;
 mod entries;
 mod gathered;
 mod leave_out;
@@ -27,7 +30,9 @@ use crate::warning::Warning;
 enum Reason {
     WholeBoot,
     NotStructPages,
-    DeviceMemory,
+    PagesUnknown,
+    FirstBind,
+    FewSteps,
     MemoryUnknown,
     NodesUnknown,
     KernelUnknown,
@@ -36,6 +41,11 @@ enum Reason {
     NoTime,
     Expectation,
     Phase,
+    NoBoot,
+    NoTimes,
+    MachineIncomplete,
+    CpusUnknown,
+    KernelRange,
 }
 
 impl Reason {
@@ -43,7 +53,9 @@ impl Reason {
         match self {
             Self::WholeBoot => "whole-boot: holds firmware, drivers and user space",
             Self::NotStructPages => "not-struct-pages: times something else",
-            Self::DeviceMemory => "device-memory: not initialised at boot",
+            Self::PagesUnknown => "pages-unknown: how much device memory is not stated",
+            Self::FirstBind => "first-bind: maps the memmap and touches it first, shares unknown",
+            Self::FewSteps => "a-few-steps: a tick more or less is chance",
             Self::MemoryUnknown => "memory-unknown: neither pages nor memory are stated",
             Self::NodesUnknown => "nodes-unknown: how many share the work is not stated",
             Self::KernelUnknown => "kernel-unknown: no version in the author's words",
@@ -52,12 +64,17 @@ impl Reason {
             Self::NoTime => "no-time: prose without a number",
             Self::Expectation => "expectation: the author's own estimate",
             Self::Phase => "no-such-phase: that kernel defers nothing on this machine",
+            Self::NoBoot => "no-boot: no line of a kernel's boot was found",
+            Self::NoTimes => "no-times: the log does not tell how long nodes took",
+            Self::MachineIncomplete => "machine-incomplete: memory or page size are not in the log",
+            Self::CpusUnknown => "no-cpus: this kernel takes as many threads as a node has CPUs",
+            Self::KernelRange => "kernel-not-modelled: no rules for that version",
         }
     }
 }
 
 /// The groups with what they hold.
-const GROUPS: [(&str, &str); 9] = [
+const GROUPS: [(&str, &str); 16] = [
     ("threads-anchored", "thread counts, anchored on one thread, median of a machine's posts"),
     ("threads-anchored-posts", "thread counts, anchored on one thread, each post by itself"),
     ("threads-left-out", "the same medians, constants fitted without the machine"),
@@ -67,6 +84,13 @@ const GROUPS: [(&str, &str); 9] = [
     ("kernel-ladder", "ratios between kernel changes"),
     ("savings-anchored", "savings, anchored on parts of the same or a like machine"),
     ("boot-cpu-blind", "the boot CPU's phases and whole savings, by class alone"),
+    ("device-memory", "struct pages of device memory, by class alone"),
+    ("device-ratios", "ratios between ways to write them"),
+    ("boot-logs", "nodes of boot logs, by class alone, known processors"),
+    ("boot-logs-unknown", "nodes of boot logs, processor unknown"),
+    ("boot-logs-serial", "zones of boot logs without deferral, from stamps"),
+    ("boot-logs-device", "device memory of boot logs"),
+    ("boot-logs-anchored", "boot logs, anchored on the first node of each boot"),
 ];
 
 /// Predicts every record.
@@ -82,6 +106,7 @@ pub fn validate(
     for record in &figures.records {
         out.records.extend(entries::of(record, &figures.records)?);
         out.records.extend(gathered::ladder(record)?);
+        out.records.extend(devices::ratios(record)?);
         let (entries, seconds) = savings::of(record, &figures.records)?;
         out.records.extend(entries);
         out.seconds.extend(seconds);
@@ -94,11 +119,13 @@ pub fn validate(
     out.records.extend(entries);
     out.left_out_machines = left_out;
     out.groups = GROUPS.iter().filter_map(|(g, title)| group(g, title, &out.records)).collect();
-    out.ranges = ["anchored", "blind"].iter().filter_map(|n| range(n, &out.records)).collect();
+    out.ranges =
+        ["anchored", "blind", "devices"].iter().filter_map(|n| range(n, &out.records)).collect();
     Ok(out)
 }
 
-fn empty(name: &str, figures: &Figures, argv: Vec<String>) -> Validation {
+/// A validation without any record yet.
+pub fn empty(name: &str, figures: &Figures, argv: Vec<String>) -> Validation {
     let all = constants::ALL.iter().map(|c| ConstantFacts {
         name: c.name.into(),
         value: c.value,
@@ -166,12 +193,16 @@ fn group(name: &str, title: &str, records: &[Validated]) -> Option<GroupStats> {
     })
 }
 
-/// Anchored figures are single posts; blind ones every figure by class.
+/// Anchored figures are single posts; blind ones every figure of a boot by class, and
+/// devices those of device memory.
 fn range(name: &str, records: &[Validated]) -> Option<RangeStats> {
+    let is_device = |r: &Validated| r.group.as_deref() == Some("device-memory");
     let posts = |r: &&Validated| r.group.as_deref() == Some("threads-anchored-posts");
     let own = records.iter().filter(|r| match name {
         "anchored" => posts(r),
-        _ => !r.by_construction && r.anchor.as_deref() == Some("class"),
+        "boot-logs" => r.group.as_deref().is_some_and(|g| g.starts_with("boot-logs")),
+        "devices" => is_device(r),
+        _ => !r.by_construction && r.anchor.as_deref() == Some("class") && !is_device(r),
     });
     let judged: Vec<(bool, f64)> = own
         .filter_map(|r| {

@@ -7,7 +7,7 @@ use super::{Options, SUBPAGE_BYTES};
 use crate::host::region::{HugePages, Region};
 use crate::host::setting::{self, SettingGuard};
 use crate::host::thp;
-use crate::lab::{Lab, LabError};
+use crate::lab::{Lab, LabError, Samples};
 use crate::record::lab::{LabPoint, LabRecord, factors};
 use crate::warning::Warning;
 use std::path::{Path, PathBuf};
@@ -32,19 +32,30 @@ pub(super) fn part(
     let modes = if on { &MODES[..] } else { &MODES[..2] };
     let bytes = usize::try_from(options.touch_bytes).unwrap_or(usize::MAX);
     let mut huge_faults = [0; MODES.len()];
-    let samples = lab.rounds("touch", (modes.len(), lab.runs, 10), |at| {
+    let points = |samples: &Samples| -> Vec<Option<LabPoint>> {
+        let both = modes.iter().zip(&samples.of_case);
+        let point = |(mode, samples): (&Mode, &Vec<u64>)| {
+            let factors = factors([("huge_pages", mode.0.into())]);
+            LabPoint::measured("touch", factors, ("buffer", 1), samples, lab.seed)
+        };
+        both.map(point).collect()
+    };
+    let so_far = |samples: &Samples| {
+        let mut record = record.clone();
+        record.points.extend(points(samples).into_iter().flatten());
+        record
+    };
+    let run_one = |at: usize| {
         let before = thp::vmstat(Path::new("/"), "thp_fault_alloc");
         let ns = touch(lab, bytes, modes[at])?;
         let after = thp::vmstat(Path::new("/"), "thp_fault_alloc");
         huge_faults[at] = after.zip(before).map_or(0, |(a, b)| a.saturating_sub(b));
         Ok::<_, LabError>(ns)
-    });
+    };
+    let samples = lab.rounds("touch", (modes.len(), lab.runs, 10), run_one, so_far);
     put_back(guard, record);
     let samples = samples?;
-    for ((mode, samples), huge) in modes.iter().zip(&samples.of_case).zip(huge_faults) {
-        let factors = factors([("huge_pages", mode.0.into())]);
-        let per = ("buffer", 1);
-        let point = LabPoint::measured("touch", factors, per, samples, lab.seed);
+    for (point, huge) in points(&samples).into_iter().zip(huge_faults) {
         record.points.extend(point.map(|mut point| {
             point.counts.insert("last_run_huge_faults".into(), huge);
             point

@@ -10,7 +10,7 @@ use crate::host::region::{HugePages, Region};
 use crate::host::setting::{self, SettingError, SettingGuard};
 use crate::host::thp::{self, Size};
 use crate::lab::clear_huge::not_restored;
-use crate::lab::{Lab, LabError};
+use crate::lab::{Lab, LabError, Samples};
 use crate::record::lab::{Finding, LabPoint, LabRecord, factors};
 use crate::units::{Bytes, MIB};
 use crate::warning::Warning;
@@ -92,7 +92,18 @@ impl Live<'_> {
         let mut counted = vec![0; self.sizes.len()];
         // Without and with the orders: what they change is what is wanted.
         let cases = [("disabled", false), ("enabled", true)];
-        let samples = self.lab.rounds("live", (cases.len(), self.lab.runs, LIMIT_S), |at| {
+        let pages = (self.bytes / PAGE_BYTES) as u64;
+        let point = |name: &str, times: &[u64]| {
+            let factors = factors([("orders", name.into())]);
+            LabPoint::measured("live", factors, ("page", pages), times, self.lab.seed)
+        };
+        let so_far = |samples: &Samples| {
+            let mut record = record.clone();
+            let both = cases.iter().zip(&samples.of_case);
+            record.points.extend(both.filter_map(|((name, _), times)| point(name, times)));
+            record
+        };
+        let run_one = |at: usize| {
             let before = self.counts();
             let ns = self.run_one(guard, cases[at].1)?;
             if cases[at].1 {
@@ -100,12 +111,11 @@ impl Live<'_> {
                 counted = after.iter().zip(&before).map(|(a, b)| a.saturating_sub(*b)).collect();
             }
             Ok::<_, LabError>(ns)
-        })?;
-        let pages = (self.bytes / PAGE_BYTES) as u64;
+        };
+        let sizes = (cases.len(), self.lab.runs, LIMIT_S);
+        let samples = self.lab.rounds("live", sizes, run_one, so_far)?;
         for ((name, on), times) in cases.iter().zip(&samples.of_case) {
-            let factors = factors([("orders", (*name).into())]);
-            let point = LabPoint::measured("live", factors, ("page", pages), times, self.lab.seed);
-            record.points.extend(point.map(|mut point| {
+            record.points.extend(point(name, times).map(|mut point| {
                 for (size, count) in self.sizes.iter().zip(&counted).filter(|_| *on) {
                     point.counts.insert(format!("faults_of_{}_kib", size.bytes >> 10), *count);
                 }

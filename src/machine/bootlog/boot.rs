@@ -223,6 +223,8 @@ pub struct Boot {
     pub has_stamps: bool,
     /// Items that did not fit into the lists.
     pub dropped: u64,
+    /// CPUs in `node_cpus`, of all nodes together.
+    pub(super) listed_cpus: usize,
     /// The node that zone lines belong to now.
     pub(super) current_nid: Option<Nid>,
 }
@@ -235,6 +237,7 @@ impl Boot {
             last_line: self.last_line,
             has_stamps: self.has_stamps,
             current_nid: self.current_nid,
+            listed_cpus: self.listed_cpus,
             ..Self::default()
         };
         *self == empty

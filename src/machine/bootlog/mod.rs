@@ -4,7 +4,8 @@
 //! [`BootLog::read`] reads a log of any length in a stream: [`lines`] cuts it, the
 //! private modules clean and join lines and split boots, [`parse`] reads facts into
 //! [`Boot`]s. [`times`] makes [`InitTime`]s with their caveats, [`evidence`] turns a
-//! boot into evidence for a machine, [`explain`] lists every fact with its line.
+//! boot into evidence for a machine, [`explain`] lists every fact with its line. [`quoted`]
+//! finds a `numactl -H` text in the same file.
 
 pub mod boot;
 mod clean;
@@ -16,6 +17,7 @@ mod join;
 pub mod lines;
 pub mod memblock;
 mod parse;
+pub mod quoted;
 pub mod times;
 
 pub use boot::{Boot, Fact, InitForm, Sign};
@@ -25,6 +27,7 @@ use super::MachineError;
 use collect::Collector;
 use join::Joiner;
 use lines::LineReader;
+use quoted::Quoted;
 use std::io::BufRead;
 
 /// Everything that a log says, boot by boot.
@@ -36,6 +39,8 @@ pub struct BootLog {
     pub lines: u64,
     /// Boots beyond those that are kept.
     pub dropped_boots: u64,
+    /// A `numactl -H` text in the same file.
+    pub numactl: Quoted,
 }
 
 /// So many NUL bytes in one line are no damage of a serial line, but another format.
@@ -54,6 +59,7 @@ impl BootLog {
         let mut reader = LineReader::new(input);
         let mut joiner = Joiner::default();
         let mut collector = Collector::default();
+        let mut numactl = Quoted::default();
         let mut lines = 0;
         loop {
             let failed = |e: std::io::Error| MachineError::content(name, None, e.to_string());
@@ -64,11 +70,12 @@ impl BootLog {
                 Ok(text) => std::borrow::Cow::Borrowed(text),
                 Err(_) => String::from_utf8_lossy(line.bytes),
             };
+            numactl.take(&text, line.number);
             joiner.push(&text, line.number, &mut |message| collector.take(&message));
         }
         joiner.flush(&mut |message| collector.take(&message));
         let (boots, dropped_boots) = collector.finish();
-        Ok(Self { boots, lines, dropped_boots })
+        Ok(Self { boots, lines, dropped_boots, numactl })
     }
 }
 

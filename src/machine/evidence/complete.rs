@@ -211,7 +211,8 @@ fn share_out(machine: &mut Machine, ranges: &[PhysRange], sizes: &BTreeMap<Nid, 
     for node in &mut machine.nodes {
         let own = u128::from(sizes.get(&node.nid).copied().unwrap_or(0));
         let mut wanted = u64::try_from(whole * own / all).unwrap_or(u64::MAX);
-        wanted = wanted.next_multiple_of(section.max(1)).min(u64::MAX / 2);
+        let whole_sections = wanted.checked_next_multiple_of(section.max(1));
+        wanted = whole_sections.unwrap_or(u64::MAX);
         if own == 0 {
             continue;
         }

@@ -12,7 +12,7 @@ mod complete;
 pub use combine::combine;
 pub use complete::complete;
 
-use super::{Arch, Cache, Cpu, Machine, cpulist};
+use super::{Arch, Cache, Cpu, Machine, MachineError, cpulist};
 use crate::pfn::{Nid, PhysRange};
 use crate::units::Bytes;
 use crate::warning::Warning;
@@ -157,6 +157,21 @@ impl Evidence {
     /// The node, added if it is new.
     pub fn node(&mut self, nid: Nid) -> &mut NodeEvidence {
         self.nodes.entry(nid).or_default()
+    }
+
+    /// Refuses more CPUs than there can be. A CPU has one node, so that lists of all nodes
+    /// together are bounded; else a text of many short lines would need endless memory.
+    ///
+    /// # Errors
+    ///
+    /// `count`, of all nodes, is too large; the text is read up to `line`.
+    pub(super) fn check_cpu_count(&self, count: usize, line: u64) -> Result<(), MachineError> {
+        let most = cpulist::MAX_CPU_ID as usize + 1;
+        if count <= most {
+            return Ok(());
+        }
+        let problem = format!("the nodes have {count} CPUs, and not more than {most} are possible");
+        Err(MachineError::content(&self.input, usize::try_from(line).ok(), problem))
     }
 
     /// What a machine that is complete already says.

@@ -53,6 +53,24 @@ fn inputs_fill_each_others_gaps_in_any_order() {
     assert!(places.contains(&"boot.log:4".into()) && places.contains(&"numa.txt:4".into()));
 }
 
+// Shared out in whole sections, such a size once went beyond all numbers.
+#[test]
+fn memory_up_to_the_last_address_is_refused_and_no_panic() {
+    let ranges = iomem::parse("iomem", "0-fffffffffffffffe : System RAM\n").unwrap();
+    let sizes = NUMACTL.replace("2000", "17592186044415").replace("2010", "1");
+    let error = whole(vec![numa(&sizes), ranges], &Answers::default()).unwrap_err();
+    assert!(error.to_string().contains("reaches beyond"), "{error}");
+}
+
+// A node's pages are summed up before anything asks whether its ranges overlap.
+#[test]
+fn a_damaged_log_with_endless_ranges_has_times() {
+    let range = "node   0: [mem 0x0000000000000000-0xffffffffffffffff]\n";
+    let text = format!("{LOG}{}node 0 initialised, 9 pages in 9ms\n", range.repeat(5000));
+    let log = BootLog::read("boot.log", text.as_bytes()).unwrap();
+    assert_eq!(log.boots[0].init_times()[0].node_pages, Some(u64::MAX));
+}
+
 #[test]
 fn contradictions_show_both_places() {
     for (wrong, words) in [

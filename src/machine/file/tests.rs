@@ -109,6 +109,18 @@ fn a_machine_needs_nodes_and_memory() {
     assert!(error(huge).contains("does not fit"));
 }
 
+// The limit leaves room for the largest machine there can be.
+#[test]
+fn a_file_beyond_all_machines_is_not_parsed() {
+    let row = format!("[{}],", "255, ".repeat(1024));
+    let distances = format!("distances = [{}]\n", row.repeat(1024));
+    let nodes = "[nodes]\ncount = 1024\nmemory = \"1GiB\"\ncores = 64\n";
+    let text = format!("arch = \"x86_64\"\n{distances}{nodes}");
+    assert_eq!(parse("m.toml", &text).unwrap().distance(Nid(0), Nid(1023)), 255);
+    let padded = format!("{text}#{}", " ".repeat(4 << 20));
+    assert!(error(&padded).contains("larger than 8 MiB"));
+}
+
 proptest! {
     #[test]
     fn any_text_is_read_without_panic(

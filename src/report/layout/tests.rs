@@ -34,6 +34,7 @@ fn two_nodes(release: &str) -> BootInput {
         line: Default::default(),
         kernel,
         cpus: Vec::new(),
+        gigantic: Vec::new(),
     }
 }
 

@@ -60,6 +60,7 @@ fn facts(record: &AnyRecord) -> BTreeMap<String, String> {
             add("machine.name", json(&r.machine));
             add("machine.title", json(&r.title));
             add("processor.class", json(&r.class));
+            add("host", json(&r.host));
         }
         AnyRecord::Validate(_) => {}
         AnyRecord::Calibration(r) => {

@@ -107,8 +107,25 @@ fn sweep(s: &Sweep) -> Vec<Row> {
             ("strategy", (&*p.strategy).into()),
             ("threads", u64::from(p.threads).into()),
         ]);
-        key.extend(p.chunk_bytes.map(|bytes| ("chunk_bytes".to_owned(), bytes.into())));
-        predicted(key, s.label, p.total_ns, true)
+        let mut add = |name: &str, value: Option<u64>| {
+            key.extend(value.map(|value| (name.to_owned(), value.into())));
+        };
+        add("chunk_bytes", p.chunk_bytes);
+        add("nodes", p.nodes.map(u64::from));
+        add("memory_bytes", p.memory_bytes);
+        add("page_bytes", p.page_bytes);
+        let Some(m) = &p.measured else { return predicted(key, p.label, p.total_ns, true) };
+        let pages = m.executed_pages.max(1) as f64;
+        Row {
+            key,
+            id: String::new(),
+            per: "struct-page".into(),
+            label: Label::Measured,
+            ns: m.median_ns / pages,
+            samples_ns: m.samples_ns.iter().map(|&ns| ns as f64 / pages).collect(),
+            pages: m.machine_pages,
+            decides: true,
+        }
     };
     s.points.iter().map(row).collect()
 }

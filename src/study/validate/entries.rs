@@ -4,7 +4,7 @@
 //! one-thread time are anchored on it, everything else rests on the class alone.
 
 use super::gathered::{Machines, anchor_of, swept_machines};
-use super::{Reason, StudyError, judged, left_out};
+use super::{Reason, StudyError, devices, judged, left_out};
 use crate::kernel::KernelVersion;
 use crate::model::cost::Era;
 use crate::model::range::{Basis, Range, extrapolation};
@@ -37,7 +37,7 @@ fn one(
         _ if figure.what.contains("not merged") => out(Reason::NotMerged),
         Kind::Boot => out(Reason::WholeBoot),
         Kind::Expectation => out(Reason::Expectation),
-        Kind::Device => out(Reason::DeviceMemory),
+        Kind::Device => devices::of(record, figure),
         Kind::Other => out(Reason::NotStructPages),
         Kind::Saving | Kind::NodeZeroExtra => out(Reason::NoTime),
         Kind::DeferredNode | Kind::DeferredSlowest => deferred(record, figure, machines),

@@ -2,6 +2,7 @@
 
 use super::super::boot::{Boot, Fact};
 use super::number;
+use super::ranges::nid;
 use crate::machine::cpulist;
 use crate::pfn::Nid;
 
@@ -37,22 +38,31 @@ fn small(number: u64) -> Option<u32> {
 /// `.... node  #0, CPUs:      #1 #2 #3` and `numa: Node 0 CPUs: 0-15`.
 fn of_node(boot: &mut Boot, text: &str, line: u64) -> Option<()> {
     if let Some(rest) = text.strip_prefix("numa: Node ") {
-        let (nid, rest) = number(rest)?;
+        let (nid, rest) = nid(rest)?;
         let ids = cpulist::parse(rest.trim_start().strip_prefix("CPUs:")?).ok()?;
-        let nid = Nid(u32::try_from(nid).ok()?);
-        boot.node_cpus.entry(nid).or_insert(Fact::new(ids, line));
+        if !boot.node_cpus.contains_key(&nid) {
+            list(boot, nid, &ids, line);
+        }
         return Some(());
     }
-    let (nid, rest) = number(text.strip_prefix(".... node")?.trim_start().strip_prefix('#')?)?;
-    let list = rest.trim_start().strip_prefix(", CPUs:")?;
-    let nid = Nid(u32::try_from(nid).ok()?);
-    let ids = list.split('#').filter_map(|id| number(id).map(|(id, _)| id));
-    let ids: Vec<u32> = ids.filter_map(|id| u32::try_from(id).ok()).take(8192).collect();
-    let known = boot.node_cpus.entry(nid).or_insert(Fact::new(Vec::new(), line));
-    if known.value.len() < MAX_CPUS as usize {
-        known.value.extend(ids);
-    }
+    let (nid, rest) = nid(text.strip_prefix(".... node")?.trim_start().strip_prefix('#')?)?;
+    let ids = rest.trim_start().strip_prefix(", CPUs:")?.split('#');
+    let ids = ids.filter_map(|id| u32::try_from(number(id)?.0).ok());
+    let ids: Vec<u32> = ids.take(8192).collect();
+    list(boot, nid, &ids, line);
     Some(())
+}
+
+/// Adds CPUs to a node's list. A CPU has one node, so that all lists together are
+/// bounded; else each of many lines `numa: Node N CPUs: 0-65535` would take 256 KiB.
+fn list(boot: &mut Boot, nid: Nid, ids: &[u32], line: u64) {
+    if boot.listed_cpus + ids.len() > MAX_CPUS as usize {
+        boot.dropped += 1;
+        return;
+    }
+    boot.listed_cpus += ids.len();
+    let known = boot.node_cpus.entry(nid).or_insert(Fact::new(Vec::new(), line));
+    known.value.extend(ids);
 }
 
 /// `smpboot: CPU0: Intel(R) Core(TM) i7-7500U CPU @ 2.70GHz (family: 0x6, …)`.
@@ -105,5 +115,16 @@ mod tests {
         assert_eq!(boot.node_cpus[&Nid(8)].value.len(), 16);
         assert_eq!((boot.smt.unwrap().value, boot.cpu_count.unwrap().value), (4, 1));
         assert!(boot_of("smp: Brought up 1 node, 99999999999 CPUs").cpu_count.is_none());
+    }
+
+    // Every such line took 256 KiB for itself once.
+    #[test]
+    fn all_lists_together_have_no_more_cpus_than_there_can_be() {
+        let line = |nid: u32| format!("numa: Node {nid} CPUs: 0-65535\n");
+        let boot = boot_of(&(0..40).map(line).collect::<String>());
+        assert_eq!(boot.node_cpus.keys().map(|n| n.0).collect::<Vec<_>>(), [0]);
+        assert_eq!((boot.node_cpus[&Nid(0)].value.len(), boot.dropped), (65_536, 39));
+        assert!(boot_of("numa: Node 4294967295 CPUs: 0-1\n").node_cpus.is_empty());
+        assert!(boot_of(".... node  #4096, CPUs:   #1\n").node_cpus.is_empty());
     }
 }

@@ -84,7 +84,7 @@ fn node(boot: &mut Boot, text: &str, line: u64) -> Option<()> {
 }
 
 /// A node id within bounds that no kernel exceeds.
-fn nid(text: &str) -> Option<(Nid, &str)> {
+pub(super) fn nid(text: &str) -> Option<(Nid, &str)> {
     let (number, rest) = number(text)?;
     u32::try_from(number).ok().filter(|&n| n < 4096).map(|n| (Nid(n), rest))
 }

@@ -1,0 +1,8 @@
+//! A captured boot in JSON.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pageinit::machine::input::Format;
+
+fuzz_target!(|bytes: &[u8]| pageinit_fuzz::machine(bytes, Some(Format::Facts)));
