@@ -123,7 +123,7 @@ impl Trace<'_> {
     fn span(&self, (pid, tid): (u64, u64), bar: &Bar, start_ns: f64, end_ns: f64) -> Value {
         let mut args = Map::new();
         args.insert("pages".into(), bar.pages.into());
-        args.insert("bytes".into(), bar.bytes().into());
+        args.insert("bytes".into(), bar.bytes.into());
         args.insert("label".into(), self.timeline.label.into());
         args.insert("strategy".into(), self.timeline.strategy.clone().into());
         args.extend(bar.nid.map(|nid| ("nid".to_owned(), nid.into())));
@@ -138,7 +138,7 @@ impl Trace<'_> {
         let mut out: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
         for (who, bar) in self.timeline.bars() {
             let Some(nid) = nid(who).or(bar.nid) else { continue };
-            let rate = gb_per_s(bar.bytes(), bar.end_ns - bar.start_ns);
+            let rate = gb_per_s(bar.bytes, bar.end_ns - bar.start_ns);
             if rate > 0.0 {
                 let changes = out.entry(self.pid(nid)).or_default();
                 changes.extend([(bar.start_ns, rate), (bar.end_ns, -rate)]);

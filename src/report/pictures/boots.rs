@@ -8,6 +8,9 @@ use crate::report::source::version;
 use crate::units::time;
 use std::collections::BTreeMap;
 
+/// Bytes of one struct page as `compare` executes it.
+const STRUCT_PAGE_BYTES: u64 = 64;
+
 /// The timeline of an estimate: a span for every worker.
 pub(super) fn estimated(name: &str, e: &Estimate) -> Timeline {
     let mut lanes: BTreeMap<Who, Vec<Bar>> = BTreeMap::new();
@@ -44,6 +47,7 @@ fn bar(span: &TimelineSpan) -> Bar {
         start_ns: span.start_ns as f64,
         end_ns: span.end_ns.max(span.start_ns) as f64,
         pages: span.pages,
+        bytes: span.bytes,
         bars: 1,
     }
 }
@@ -110,6 +114,7 @@ fn median_bar(point: &Point, phase: &str, at: f64) -> Bar {
         start_ns: at,
         end_ns: at + took,
         pages: point.scaled_pages,
+        bytes: point.scaled_pages.saturating_mul(STRUCT_PAGE_BYTES),
         bars: 1,
     }
 }

@@ -223,6 +223,7 @@ mod tests {
             start_ns,
             end_ns,
             pages: u64::MAX,
+            bytes: u64::MAX,
             bars: 1,
         });
         Timeline {

@@ -12,9 +12,6 @@ use crate::report::source::Source;
 use crate::units::{gb_per_s, grouped, three_digits, time};
 use std::collections::BTreeMap;
 
-/// Bytes of one struct page.
-const STRUCT_PAGE_BYTES: u64 = 64;
-
 /// One boot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
@@ -75,6 +72,8 @@ pub struct Bar {
     pub end_ns: f64,
     /// Struct pages.
     pub pages: u64,
+    /// Their bytes.
+    pub bytes: u64,
     /// How many bars were merged into it.
     pub bars: u64,
 }
@@ -97,13 +96,8 @@ impl Bar {
             time(self.end_ns),
             time(took),
             grouped(self.pages),
-            three_digits(gb_per_s(self.bytes(), took)),
+            three_digits(gb_per_s(self.bytes, took)),
         )
-    }
-
-    /// The bytes of its struct pages.
-    pub const fn bytes(&self) -> u64 {
-        self.pages.saturating_mul(STRUCT_PAGE_BYTES)
     }
 }
 
@@ -199,7 +193,7 @@ impl Timeline {
             .bars()
             .map(|(who, bar)| {
                 let took = bar.end_ns - bar.start_ns;
-                let rate = gb_per_s(bar.bytes(), took);
+                let rate = gb_per_s(bar.bytes, took);
                 vec![
                     Cell::Text(who.name()),
                     Cell::Text(bar.phase.clone()),
@@ -256,6 +250,7 @@ fn join(into: &mut Bar, other: &Bar) {
     into.start_ns = into.start_ns.min(other.start_ns);
     into.end_ns = into.end_ns.max(other.end_ns);
     into.pages = into.pages.saturating_add(other.pages);
+    into.bytes = into.bytes.saturating_add(other.bytes);
     into.bars += other.bars;
 }
 
@@ -285,7 +280,7 @@ mod tests {
     const V1: &str = include_str!("../../../fixtures/records/compare-v1.json");
 
     fn bar(phase: &str, start_ns: f64, end_ns: f64) -> Bar {
-        Bar { phase: phase.into(), nid: Some(0), start_ns, end_ns, pages: 1, bars: 1 }
+        Bar { phase: phase.into(), nid: Some(0), start_ns, end_ns, pages: 1, bytes: 64, bars: 1 }
     }
 
     #[test]
