@@ -70,6 +70,9 @@ pub(super) fn how(record: &AnyRecord) -> &'static str {
         AnyRecord::Compare(r) if r.execution.executed_share < 1.0 => "measured and scaled",
         AnyRecord::Compare(_) | AnyRecord::Lab(_) => label(Label::Measured),
         AnyRecord::Estimate(e) => label(e.label),
+        AnyRecord::Sweep(s) if s.points.iter().any(|p| p.label == Label::Scaled) => {
+            "measured and scaled"
+        }
         AnyRecord::Sweep(s) => label(s.label),
         AnyRecord::Calibration(c) => label(c.label),
         AnyRecord::Validate(_) => "published and modelled",

@@ -5,6 +5,7 @@
 //! [`Picture`] is one of the three; [`Kind`] names them. Every picture gives its numbers
 //! as tables, too, so that none stands in a drawing alone.
 
+mod boots;
 pub mod curves;
 mod draw_curves;
 mod draw_memory;

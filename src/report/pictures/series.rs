@@ -3,7 +3,7 @@
 use super::curves::{CurvePoint, Curves, How, Line, Panel, Unit};
 use crate::record::any::AnyRecord;
 use crate::record::calibration::{Rate, StoreRate};
-use crate::record::sweep::{Sweep, SweepPoint};
+use crate::record::sweep::{MachineShape, Sweep, SweepPoint};
 use crate::record::validate::Validated;
 use crate::record::{Label, Point, Record};
 use crate::report::compare::is_probe;
@@ -43,8 +43,8 @@ const fn point(threads: u32, value: f64) -> CurvePoint {
 }
 
 /// How a sweep's point came about.
-fn how_of(sweep: &Sweep, _point: &SweepPoint) -> How {
-    how(sweep.label)
+fn how_of(point: &SweepPoint) -> How {
+    how(point.label)
 }
 
 fn how(label: Label) -> How {
@@ -76,10 +76,10 @@ pub(super) fn sweeps(sources: &[&Source]) -> Option<Curves> {
         let knees = knees(sweep);
         for p in &sweep.points {
             let name = named(source, several, &point_name(sweep, p));
-            let is_knee = knees.get(&key(&p.kernel, &p.strategy, p.chunk_bytes));
+            let is_knee = knees.get(&key(p.shape(), &p.kernel, &p.strategy, p.chunk_bytes));
             let is_knee = is_knee == Some(&p.threads);
             let of = |value: f64| CurvePoint { is_knee, ..point(p.threads, value) };
-            let label = how_of(sweep, p);
+            let label = how_of(p);
             whole.add(name.clone(), label, of(p.total_ns as f64));
             if p.nodes_ns == 0 {
                 continue;
@@ -106,19 +106,24 @@ pub(super) fn sweeps(sources: &[&Source]) -> Option<Curves> {
     Some(Curves { title, panels, notes })
 }
 
-type Key<'k> = (&'k str, &'k str, Option<u64>);
+type Key<'k> = (MachineShape, &'k str, &'k str, Option<u64>);
 
-const fn key<'k>(kernel: &'k str, strategy: &'k str, chunk_bytes: Option<u64>) -> Key<'k> {
-    (kernel, strategy, chunk_bytes)
+const fn key<'k>(
+    shape: MachineShape,
+    kernel: &'k str,
+    strategy: &'k str,
+    chunk_bytes: Option<u64>,
+) -> Key<'k> {
+    (shape, kernel, strategy, chunk_bytes)
 }
 
 fn knees(sweep: &Sweep) -> HashMap<Key<'_>, u32> {
     let entry = |k: &'_ crate::record::sweep::Knee| k.threads;
     let knees = sweep.knees.iter();
-    knees.map(|k| (key(&k.kernel, &k.strategy, k.chunk_bytes), entry(k))).collect()
+    knees.map(|k| (key(k.shape, &k.kernel, &k.strategy, k.chunk_bytes), entry(k))).collect()
 }
 
-/// The strategy, with kernel and chunk as far as they vary.
+/// The strategy, with kernel, chunk and machine as far as they vary.
 fn point_name(sweep: &Sweep, p: &SweepPoint) -> String {
     let mut name = p.strategy.clone();
     let first = sweep.points.first();
@@ -130,6 +135,22 @@ fn point_name(sweep: &Sweep, p: &SweepPoint) -> String {
             Some(bytes) => format!(", chunks of {}", Bytes(bytes)),
             None => ", padata's chunks".into(),
         };
+    }
+    name + &shape_name(sweep, p)
+}
+
+/// What varies of the machine.
+fn shape_name(sweep: &Sweep, p: &SweepPoint) -> String {
+    let mut name = String::new();
+    if varies(sweep, |q| &q.nodes) {
+        name += &p.nodes.map_or_else(String::new, |nodes| format!(", nodes: {nodes}"));
+    }
+    if varies(sweep, |q| &q.memory_bytes) {
+        name += &p.memory_bytes.map_or_else(String::new, |bytes| format!(", {}", Bytes(bytes)));
+    }
+    if varies(sweep, |q| &q.page_bytes) {
+        let pages = |bytes| format!(", pages of {}", Bytes(bytes));
+        name += &p.page_bytes.map_or_else(String::new, pages);
     }
     name
 }
@@ -327,6 +348,25 @@ mod tests {
         assert!(curves.panels[0].lines[1].points.iter().all(|p| !p.is_knee));
         assert_eq!(curves.panels[2].unit, Unit::GbPerS);
         assert_eq!(curves.panels[2].lines[0].points[1].value, 10.0);
+    }
+
+    #[test]
+    fn every_point_keeps_its_own_label_and_its_machine() {
+        let mut source = sweep(&[None]);
+        let AnyRecord::Sweep(record) = &mut source.record else { panic!("a sweep") };
+        let shapes = [(1, Label::Measured), (2, Label::Scaled), (4, Label::Modelled)];
+        for (point, (nodes, label)) in record.points.iter_mut().zip(shapes) {
+            (point.nodes, point.label) = (Some(nodes), label);
+        }
+        let curves = Curves::of(&[&source]);
+        let lines = curves[0].panels[0].lines.iter();
+        let seen: Vec<(&str, How)> = lines.map(|l| (&*l.name, l.how)).collect();
+        let expected = [
+            ("deferred, nodes: 1", How::Measured),
+            ("deferred, nodes: 2", How::Scaled),
+            ("deferred, nodes: 4", How::Modelled),
+        ];
+        assert_eq!(seen, expected);
     }
 
     #[test]
