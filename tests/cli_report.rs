@@ -118,7 +118,7 @@ fn files_are_written_whole_or_not_at_all() {
     let wanted = run(&["report", V1, "--as", "csv"]).ok().stdout;
     assert_eq!(run(&["report", V1, "--as", "csv", "-o", path]).ok().stdout, "");
     assert_eq!(fs::read_to_string(&out).expect("written"), wanted);
-    run(&["report", V1, "-o", path]).fails(1, &[path, "--force"]);
+    run(&["report", V1, "-o", path]).fails(2, &[path, "--force"]);
     run(&["report", SWEEP, "--as", "blame", "-o", path, "--force"]).fails(2, &["sweep"]);
     assert_eq!(fs::read_to_string(&out).expect("still there"), wanted);
     run(&["report", SWEEP, "-o", path, "--force"]).ok();
@@ -126,7 +126,7 @@ fn files_are_written_whole_or_not_at_all() {
     assert_eq!(names(dir.path()), ["out.csv"], "nothing is left beside it");
     run(&["report", V1, "-o", "no/such/out.csv"]).fails(1, &["no/such/out.csv", "nothing was"]);
     let folder = dir.path().to_str().expect("UTF-8");
-    run(&["report", V1, "-o", folder, "--force"]).fails(1, &[folder, "directory"]);
+    run(&["report", V1, "-o", folder, "--force"]).fails(2, &[folder, "folder"]);
     // A link stays one, and what it names is replaced.
     let link = dir.path().join("link");
     std::os::unix::fs::symlink(&out, &link).expect("a link");

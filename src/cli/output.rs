@@ -5,9 +5,7 @@ use crate::record::Head;
 use crate::warning::Warning;
 use serde::Serialize;
 use serde_json::ser::Formatter;
-use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 
 /// Writes data to stdout.
 pub(super) fn data(text: &str) -> Result<(), Failure> {
@@ -26,58 +24,6 @@ pub(super) fn json(document: &impl Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(document).map_err(io::Error::from)?;
     text.push('\n');
     data(&text)
-}
-
-/// Writes a file whole or not at all: beside it first, then renamed, so that an old file
-/// stays as it was until the new one is safe on the disk. What is no regular file, such as
-/// a pipe or a device, is written to.
-pub(super) fn save(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
-    let failed = |error: io::Error| {
-        Failure::new(super::exit::FAILED, format!("{}: {error}", path.display()))
-    };
-    let unchanged = |error: io::Error| {
-        let message = format!("{}: {error}; nothing was written", path.display());
-        Failure::new(super::exit::FAILED, message)
-    };
-    match fs::metadata(path) {
-        Ok(old) if old.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
-        Ok(old) if !old.is_file() => {
-            let file = fs::OpenOptions::new().write(true).open(path);
-            file.and_then(|mut file| file.write_all(bytes)).map_err(failed)
-        }
-        Ok(_) if !force => {
-            let message = format!("{} exists; --force replaces it", path.display());
-            Err(Failure::new(super::exit::FAILED, message))
-        }
-        Ok(old) => {
-            // Through a link to what it names: the link itself stays.
-            let real = fs::canonicalize(path).map_err(failed)?;
-            replace(&real, bytes, Some(old.permissions())).map_err(unchanged)
-        }
-        Err(_) => replace(path, bytes, None).map_err(unchanged),
-    }
-}
-
-fn replace(path: &Path, bytes: &[u8], permissions: Option<fs::Permissions>) -> io::Result<()> {
-    let beside = beside(path)?;
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&beside)?;
-    let written = file
-        .write_all(bytes)
-        .and_then(|()| permissions.map_or(Ok(()), |p| file.set_permissions(p)))
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written
-}
-
-/// A name in the same folder that nobody else uses.
-fn beside(path: &Path) -> io::Result<PathBuf> {
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
-    // A name may have 255 bytes; part of a long one is enough here.
-    let part: String = name.chars().take(40).collect();
-    Ok(path.with_file_name(format!(".{part}.{}.tmp", std::process::id())))
 }
 
 /// Writes one JSON document to stdout while it is made: long lists never lie in memory.

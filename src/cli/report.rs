@@ -2,6 +2,7 @@
 
 use super::exit::{self, Failure};
 use super::output;
+use super::saving::target;
 use crate::report::pictures::Kind;
 use crate::report::source::{Source, clean};
 use crate::report::view::{Choice, View, render};
@@ -86,14 +87,15 @@ impl ValueEnum for Kind {
 
 /// Shows records.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let sources = read_all(&args.records)?;
     check(args)?;
+    let target = target(args.output.as_ref(), args.force)?;
+    let sources = read_all(&args.records)?;
     let (tables, strategies) = (&args.tables, &args.strategy);
     let choice = Choice { tables, strategies, picture: args.picture };
     let text =
         render(args.view, &sources, choice).map_err(|error| Failure::usage(error.to_string()))?;
-    match &args.output {
-        Some(path) => output::save(path, text.as_bytes(), args.force)?,
+    match target {
+        Some(mut target) => target.save(&text)?,
         None => output::data(&text)?,
     }
     Ok(ExitCode::SUCCESS)

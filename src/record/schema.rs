@@ -58,10 +58,7 @@ mod tests {
                 std::fs::write(format!("{dir}/{name}.json"), &text).unwrap();
                 continue;
             }
-            assert!(
-                text == kept,
-                "docs/schema/{name}.json is old: PAGEINIT_BLESS=1 writes it anew"
-            );
+            assert!(text == kept, "docs/schema/{name}.json is old: bless it (PAGEINIT_BLESS=1)");
         }
     }
 
