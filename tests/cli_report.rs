@@ -124,7 +124,7 @@ fn files_are_written_whole_or_not_at_all() {
     run(&["report", SWEEP, "-o", path, "--force"]).ok();
     assert_ne!(fs::read_to_string(&out).expect("replaced"), wanted);
     assert_eq!(names(dir.path()), ["out.csv"], "nothing is left beside it");
-    run(&["report", V1, "-o", "no/such/out.csv"]).fails(1, &["no/such/out.csv", "nothing was"]);
+    run(&["report", V1, "-o", "no/such/out.csv"]).fails(2, &["no/such/out.csv", "no folder"]);
     let folder = dir.path().to_str().expect("UTF-8");
     run(&["report", V1, "-o", folder, "--force"]).fails(2, &[folder, "folder"]);
     // A link stays one, and what it names is replaced.
