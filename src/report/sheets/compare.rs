@@ -18,6 +18,7 @@ pub(super) fn sheets(record: &Record) -> Vec<Sheet> {
         points(record),
         whole(record),
         prefetch(record),
+        published(record),
         scaled(record),
         plans(record),
         nodes(record),
@@ -174,6 +175,44 @@ fn prefetch(record: &Record) -> Sheet {
     ];
     sheet.rows = figures.into_iter().map(row).collect();
     with_note(sheet, "per struct page and node, with 95 % intervals")
+}
+
+fn published(record: &Record) -> Sheet {
+    let columns = [
+        ("publication", "publication"),
+        ("what was timed", "what"),
+        ("there", "machine"),
+        ("strategy", "strategy"),
+        ("store", "store"),
+        ("divided by", "baseline"),
+        ("label", "label"),
+        ("published", "published_ratio"),
+        ("here", "measured_ratio"),
+        ("low", "low_ratio"),
+        ("high", "high_ratio"),
+        ("threads", "threads"),
+        ("freed", "free"),
+    ];
+    let mut sheet = Sheet::new("Beside published figures", &columns, 7);
+    let row = |p: &crate::record::PublishedRatio| {
+        vec![
+            words(&*p.id),
+            words(&*p.what),
+            words(&*p.machine),
+            words(&*p.strategy),
+            maybe(p.store.clone(), words),
+            words(&*p.baseline),
+            "measured".into(),
+            digits(p.published),
+            digits(p.measured),
+            digits(p.ci95[0]),
+            digits(p.ci95[1]),
+            small(p.threads),
+            yes(p.free),
+        ]
+    };
+    sheet.rows = record.published.iter().map(row).collect();
+    with_note(sheet, "ratios of the threads' phase; there one thread, and nothing was freed")
 }
 
 fn scaled(record: &Record) -> Sheet {

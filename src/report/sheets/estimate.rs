@@ -6,9 +6,94 @@ use super::{
 use crate::record::estimate::Estimate;
 use crate::report::compare::label;
 use crate::report::sheet::{Cell, Sheet};
+use crate::units::time;
 
 pub(super) fn sheets(e: &Estimate) -> Vec<Sheet> {
-    vec![phases(e), nodes(e), savings(e), total(e), machine_nodes(e), timeline(e)]
+    vec![
+        phases(e),
+        nodes(e),
+        what_ifs(e),
+        logged(e),
+        savings(e),
+        total(e),
+        machine_nodes(e),
+        timeline(e),
+    ]
+}
+
+fn what_ifs(e: &Estimate) -> Sheet {
+    let columns = [
+        ("what", "what_if"),
+        ("in words", "what"),
+        ("made of", "parts"),
+        ("note", "note"),
+        ("label", "label"),
+        ("takes", "total_ns"),
+        ("low", "low_ns"),
+        ("high", "high_ns"),
+        ("against", "against_ns"),
+        ("saves", "saved_ns"),
+        ("memmap", "memmap_bytes"),
+    ];
+    let mut sheet = Sheet::new("What if", &columns, 5);
+    let row = |w: &crate::record::estimate::WhatIfRow| {
+        let parts = w.parts.iter().map(|p| format!("{} {}", p.part, time(p.ns as f64)));
+        vec![
+            words(&*w.name),
+            words(&*w.what),
+            words(parts.collect::<Vec<_>>().join(", ")),
+            words(&*w.note),
+            label(e.label).into(),
+            maybe(w.total_ns, whole_ns),
+            maybe(w.range_ns, |r| whole_ns(r[0])),
+            maybe(w.range_ns, |r| whole_ns(r[1])),
+            maybe(w.against_ns, whole_ns),
+            maybe(w.saved_ns, |saved| ns(saved as f64)),
+            maybe(w.memmap_bytes, bytes),
+        ]
+    };
+    sheet.rows = e.what_ifs.iter().map(row).collect();
+    with_note(sheet, "each against the boot without it; negative where it costs")
+}
+
+fn logged(e: &Estimate) -> Sheet {
+    let columns = [
+        ("what", "what"),
+        ("caveats", "caveats"),
+        ("left out", "left_out"),
+        ("label of predictions", "label"),
+        ("line", "line"),
+        ("node", "nid"),
+        ("struct pages", "pages"),
+        ("workers", "workers"),
+        ("logged, ms", "logged_ms"),
+        ("tick, ms", "step_ms"),
+        ("predicted, ms", "predicted_ms"),
+        ("low, ms", "low_ms"),
+        ("high, ms", "high_ms"),
+        ("error", "error_share"),
+    ];
+    let mut sheet = Sheet::new("Against the log's own times", &columns, 4);
+    let row = |l: &crate::record::estimate::Logged| {
+        vec![
+            words(&*l.what),
+            words(l.caveats.join(" ")),
+            words(l.left_out.clone().unwrap_or_default()),
+            label(e.label).into(),
+            count(l.line),
+            maybe(l.nid, small),
+            maybe(l.pages, count),
+            maybe(l.workers, small),
+            maybe(l.logged_ms, digits),
+            maybe(l.step_ms, digits),
+            maybe(l.predicted_ms, digits),
+            maybe(l.range_ms, |r| digits(r[0])),
+            maybe(l.range_ms, |r| digits(r[1])),
+            maybe(l.error, share),
+        ]
+    };
+    sheet.rows = e.logged.iter().map(row).collect();
+    with_note(sheet, "logged times were read from the log, predictions are modelled")
 }
 
 fn phases(e: &Estimate) -> Sheet {
