@@ -89,10 +89,17 @@ fn saved(ns: i64) -> String {
     if ns == 0 { "nothing".into() } else { time(ns as f64) }
 }
 
+/// What each total is made of, which is more than the timeline's phases, and its note.
 fn notes(rows: &[WhatIfRow]) -> String {
     let mut out = String::new();
-    for row in rows.iter().filter(|row| !row.note.is_empty()) {
-        let _ = writeln!(out, "  {}: {}", row.name, row.note);
+    for row in rows {
+        let parts = row.parts.iter().map(|p| format!("{} {}", p.part, time(p.ns as f64)));
+        let parts = parts.collect::<Vec<_>>().join(" + ");
+        let said = [parts, row.note.clone()].into_iter().filter(|text| !text.is_empty());
+        let said = said.collect::<Vec<_>>().join("; ");
+        if !said.is_empty() {
+            let _ = writeln!(out, "  {}: {said}", row.name);
+        }
     }
     out
 }
