@@ -74,6 +74,9 @@ def ratio(ours, theirs, threads, peer_threads=None, ours_value=lambda v: v):
 
 
 def line(text, value, wanted):
+    if wanted is None:
+        print(f"{text:64} {value:6.2f}   no peer does that")
+        return
     verdict = "ok" if value >= wanted else "BELOW"
     print(f"{text:64} {value:6.2f}   wanted {wanted:.2f}  {verdict}")
 
@@ -93,12 +96,14 @@ for threads in (1, 2):
              ratio("nt-image-fill", "likwid:store_mem_avx512", threads), 0.97)
 line("temporal fill / best of perf bench mem memset, 1 thread",
      ratio("temporal-fill", "perf-best", 1), 0.97)
-for way in ("one-shot", "by-2MiB"):
+# Peers store 1 GiB in one go. Page by page is what a kernel does; string instructions pay
+# for every call on some processors.
+for way, wanted in (("one-shot", 0.97), ("by-2MiB", None)):
     line(f"clearing 1 GiB, temporal, {way} / best of perf bench mem memset",
-         ratio(f"temporal-clear-{way}", "perf-best", 1), 0.97)
+         ratio(f"temporal-clear-{way}", "perf-best", 1), wanted)
     if ("likwid:store_mem_avx512", 1) in rows:
         line(f"clearing 1 GiB, non-temporal, {way} / likwid store_mem_avx512",
-             ratio(f"nt-clear-{way}", "likwid:store_mem_avx512", 1), 0.97)
+             ratio(f"nt-clear-{way}", "likwid:store_mem_avx512", 1), wanted)
 line("deferred with free as 64 B per page / likwid store, 1 thread",
      ratio("deferred", "likwid:store", 1, ours_value=lambda ns: 64 / ns), 0.80)
 for threads in (1, 2):
