@@ -37,7 +37,7 @@ pub enum Flaw {
     /// A piece of memory lies beyond all physical addresses.
     #[error("memory {0} of node {1} reaches beyond {PHYS_LIMIT:#x}, the end of addresses")]
     BeyondLimit(PhysRange, Nid),
-    /// No node has memory.
+    /// No node has a whole page of memory.
     #[error("no node has any memory; give at least one of them some")]
     NoMemory,
     /// The distance table does not fit the nodes.
@@ -107,7 +107,10 @@ fn check_memory(machine: &mut Machine) -> Result<(), Flaw> {
             return Err(Flaw::Overlap(*low, *a, *high, *b));
         }
     }
-    if all.is_empty() { Err(Flaw::NoMemory) } else { Ok(()) }
+    // Struct pages are of whole pages: less than one is no memory.
+    let page_bytes = machine.page_bytes.max(1);
+    let has_page = |r: &PhysRange| r.start.div_ceil(page_bytes) < r.end / page_bytes;
+    if all.iter().any(|(range, _)| has_page(range)) { Ok(()) } else { Err(Flaw::NoMemory) }
 }
 
 /// Sorts the CPUs, numbers cores and packages by their lowest CPU, and derives the
@@ -193,10 +196,15 @@ pub(super) mod tests {
         Machine::of_ranges("test", arch, page_bytes, vec![Vec::new(); count])
     }
 
+    fn pages(start: u64, end: u64) -> PhysRange {
+        PhysRange::new(start * 4096, end * 4096)
+    }
+
+    /// Two nodes with ranges in pages.
     fn two_nodes(memory: [&[(u64, u64)]; 2]) -> Machine {
         let mut machine = blank(Arch::X86_64, 4096, 2);
         for (node, ranges) in machine.nodes.iter_mut().zip(memory) {
-            node.memory = ranges.iter().map(|&(s, e)| PhysRange::new(s, e)).collect();
+            node.memory = ranges.iter().map(|&(s, e)| pages(s, e)).collect();
         }
         machine
     }
@@ -210,12 +218,29 @@ pub(super) mod tests {
     #[test]
     fn overlapping_memory_is_refused_and_interleaved_memory_is_not() {
         let flaw = finish(two_nodes([&[(0, 4), (10, 14)], &[(5, 12)]])).unwrap_err();
-        let low = PhysRange::new(5, 12);
-        assert_eq!(flaw, Flaw::Overlap(low, Nid(1), PhysRange::new(10, 14), Nid(0)));
+        assert_eq!(flaw, Flaw::Overlap(pages(5, 12), Nid(1), pages(10, 14), Nid(0)));
         assert!(finish(two_nodes([&[(10, 14), (0, 4)], &[(4, 10)]])).is_ok());
         assert_eq!(finish(two_nodes([&[], &[]])).unwrap_err(), Flaw::NoMemory);
-        let far = finish(two_nodes([&[(0, PHYS_LIMIT + 1)], &[]])).unwrap_err();
+        let far = finish(two_nodes([&[(0, PHYS_LIMIT / 4096 + 1)], &[]])).unwrap_err();
         assert!(matches!(far, Flaw::BeyondLimit(..)));
+    }
+
+    /// ```text
+    ///   pages  |    0    |    1    |    2    |
+    ///   bytes      |==========|                 8 KiB less one: no whole page
+    ///   bytes      |==============|             page 1 is whole
+    /// ```
+    #[test]
+    fn less_than_a_page_is_no_memory() {
+        let with = |start, end| {
+            let mut machine = two_nodes([&[], &[]]);
+            machine.nodes[1].memory = vec![PhysRange::new(start, end)];
+            finish(machine)
+        };
+        assert_eq!(with(0, 223).unwrap_err(), Flaw::NoMemory);
+        assert_eq!(with(1, 8191).unwrap_err(), Flaw::NoMemory);
+        assert!(with(1, 8192).is_ok());
+        assert!(with(0, 4096).is_ok());
     }
 
     #[test]
