@@ -119,6 +119,7 @@ impl From<StudyError> for Failure {
             StudyError::Layout(_) => FAILED,
             StudyError::Machine(error) => machine_code(error),
             StudyError::File(error) => file_code(error),
+            StudyError::Lab(error) => lab_code(error),
         };
         Self::new(code, error.to_string())
     }
@@ -126,18 +127,19 @@ impl From<StudyError> for Failure {
 
 impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
-        let code = match &error {
-            LabError::Usage(_) | LabError::Store(StoreError::Unknown { .. }) => USAGE,
-            LabError::Store(StoreError::Missing { .. }) | LabError::NotSupported(_) => {
-                NOT_SUPPORTED
-            }
-            LabError::NoMemory { .. } => NO_RESOURCES,
-            LabError::WrongData { .. } => WRONG_DATA,
-            LabError::Host(error) => host_code(error),
-            LabError::Budget(_) => FAILED,
-            LabError::File(error) => file_code(error),
-        };
-        Self::new(code, error.to_string())
+        Self::new(lab_code(&error), error.to_string())
+    }
+}
+
+fn lab_code(error: &LabError) -> u8 {
+    match error {
+        LabError::Usage(_) | LabError::Store(StoreError::Unknown { .. }) => USAGE,
+        LabError::Store(StoreError::Missing { .. }) | LabError::NotSupported(_) => NOT_SUPPORTED,
+        LabError::NoMemory { .. } => NO_RESOURCES,
+        LabError::WrongData { .. } => WRONG_DATA,
+        LabError::Host(error) => host_code(error),
+        LabError::Budget(_) => FAILED,
+        LabError::File(error) => file_code(error),
     }
 }
 

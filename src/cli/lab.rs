@@ -226,7 +226,8 @@ fn with_lab(
     // Whatever ended early has left its bar on the terminal.
     bar.end();
     let mut record = made?;
-    record.head.warnings.extend(limits.warning());
+    let remedy = "give --runs to have that many of every point, however long it takes";
+    record.head.warnings.extend(limits.warning(remedy));
     let keeper = keep.map(|keep| keep.into_inner().unwrap_or_else(PoisonError::into_inner));
     save_and_show(keeper, &record, || show(&record, common.json))?;
     Ok(ExitCode::from(if record.head.complete { 0 } else { exit::INTERRUPTED }))

@@ -7,7 +7,7 @@
 use super::fill::filled;
 use super::lists::NodeLists;
 use super::ops::Piece;
-use super::team::SpinBarrier;
+use crate::host::barrier::SpinBarrier;
 use crate::kernel::padata;
 use crate::pfn::PfnRange;
 use crate::plan::Work;

@@ -6,7 +6,7 @@ use super::{ExecError, Stop, go_on};
 use crate::host::clock::Clock;
 use crate::host::store::{ImageStore, Store, StoreKind};
 use crate::host::topology::HostTopology;
-use crate::stats::median;
+use crate::host::zeroes;
 use crossbeam::queue::ArrayQueue;
 
 /// So that nothing is zero by luck and every line is cold, as at boot.
@@ -54,18 +54,7 @@ pub fn zero_advantage(
     clock: &Clock,
     stop: Stop<'_>,
 ) -> Result<f64, ExecError> {
-    const ROUNDS: usize = 5;
-    let mut timed = |word: u64| -> Result<f64, ExecError> {
-        let began = clock.now_ns();
-        fill(memory, topo, word, stop)?;
-        Ok((clock.now_ns() - began) as f64)
-    };
-    let mut ratios = Vec::with_capacity(ROUNDS);
-    for _ in 0..ROUNDS {
-        let (other, zeroes) = (timed(u64::MAX)?, timed(0)?);
-        ratios.push(other / zeroes.max(1.0));
-    }
-    Ok(median(&ratios))
+    zeroes::advantage(clock, |word| fill(memory, topo, word, stop))
 }
 
 /// A queue that holds `items` and is full.

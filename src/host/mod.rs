@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 pub mod arena;
+pub mod barrier;
 pub mod budget;
 pub mod clock;
 pub mod error;
@@ -26,6 +27,7 @@ pub mod topology;
 #[cfg(not(feature = "hwloc"))]
 #[path = "topology_none.rs"]
 pub mod topology;
+pub mod zeroes;
 
 pub use arena::{Arena, Residency};
 pub use budget::MemoryBudget;

@@ -11,11 +11,10 @@ mod touch;
 
 pub(in crate::lab) use touch::not_restored;
 
-use super::{Lab, LabError, Samples, check_multiple, poison_cold, published, zero_advantage};
+use super::{Lab, LabError, Samples, check_multiple, poison_cold, published, zeroes_faster};
 use crate::host::line::Line;
 use crate::host::store::{Store, StoreKind};
 use crate::host::{Arena, preempt, thp};
-use crate::lab::zeroes_faster;
 use crate::record::lab::{Derived, Finding, LabPoint, LabRecord, factors};
 use crate::stats::{paired_ratios, summarise};
 use crate::units::{Bytes, GIB, MIB};
@@ -88,7 +87,7 @@ fn parts(
     let bytes = options.buffer_bytes;
     let mut arena = lab.arena("lab clear-huge", bytes, "--buffer")?;
     record.head.warnings.extend(no_huge_pages(&arena, bytes));
-    record.head.warnings.extend(zeroes_faster(zero_advantage(lab.clock, arena.lines_mut())));
+    record.head.warnings.extend(zeroes_faster(lab.clock, arena.lines_mut()));
     let table = table_cells(bytes);
     let complete = part(lab, record, ("table", lab.runs, 8), &table, arena.lines_mut())?
         && part(lab, record, ("page", lab.runs, 16), &page_cells(stores), arena.lines_mut())?;

@@ -25,7 +25,7 @@ impl Limits {
     }
 
     /// What a reader must know of the points with fewer samples.
-    pub fn warning(&self) -> Option<Warning> {
+    pub fn warning(&self, remedy: &str) -> Option<Warning> {
         let list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let each = list.iter().map(|s| format!("{} of {} in {:?}", s.runs, s.meant, s.part));
         let each = each.collect::<Vec<_>>().join(", ");
@@ -33,7 +33,7 @@ impl Limits {
             Warning::new(
                 "fewer-runs",
                 format!("time limits left points with fewer samples: {each}"),
-                "give --runs to have that many of every point, however long it takes",
+                remedy,
             )
         })
     }

@@ -23,15 +23,16 @@ use crate::host::error::HostError;
 use crate::host::line::Line;
 use crate::host::store::{Store, StoreError, StoreKind};
 use crate::host::topology::{HostNode, HostTopology};
-use crate::host::{Arena, budget};
+use crate::host::{Arena, budget, zeroes};
 use crate::progress::{Progress, Unit};
 use crate::record::file::FileError;
 use crate::record::keeper::Keeper;
 use crate::record::lab::{CacheFacts, Factors, LabRecord};
 use crate::record::{Head, HostFacts};
-use crate::stats::{Rng, median};
+use crate::stats::Rng;
 use crate::units::Bytes;
 use crate::warning::Warning;
+use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -156,6 +157,19 @@ impl Lab<'_> {
         so_far: impl Fn(&Samples) -> LabRecord,
     ) -> Result<Samples, LabError> {
         self.run_rounds(what, sizes, run_one, |samples| self.keep_so_far(samples, &so_far))
+    }
+
+    /// [`Lab::rounds`] without a record to save.
+    ///
+    /// # Errors
+    /// What `run_one` says, other than an interruption.
+    pub(crate) fn rounds_alone<E: Into<LabError>>(
+        &self,
+        what: &str,
+        sizes: (usize, u32, u64),
+        run_one: impl FnMut(usize) -> Result<u64, E>,
+    ) -> Result<Samples, LabError> {
+        self.run_rounds(what, sizes, run_one, |_| Ok(()))
     }
 
     /// Saves the record that `so_far` draws, if it is time.
@@ -322,32 +336,17 @@ pub fn check_multiple(flag: &str, bytes: u64, unit_bytes: u64) -> Result<(), Lab
     Ok(())
 }
 
-/// How many times as fast as other data `lines` are filled with zeroes past the caches.
-pub(crate) fn zero_advantage(clock: &Clock, lines: &mut [Line]) -> f64 {
-    const ROUNDS: usize = 5;
-    let Some(store) = Store::best_image(StoreKind::NonTemporal).as_image() else { return 1.0 };
-    let mut timed = |word: u64| {
-        let began = clock.now_ns();
+/// What is said where this processor fills `lines` with zeroes notably faster than with
+/// other data.
+pub(crate) fn zeroes_faster(clock: &Clock, lines: &mut [Line]) -> Option<Warning> {
+    let store = Store::best_image(StoreKind::NonTemporal).as_image()?;
+    let fill = |word| {
         store.write_images(lines, [word; 8], [0; 8]);
-        (clock.now_ns() - began) as f64
+        Ok::<_, Infallible>(())
     };
-    let ratios: Vec<f64> = (0..ROUNDS).map(|_| timed(u64::MAX) / timed(0).max(1.0)).collect();
-    median(&ratios)
-}
-
-/// What is said where zeroes past the caches are faster than other data.
-pub(crate) fn zeroes_faster(advantage: f64) -> Option<Warning> {
-    const NOTABLE: f64 = 1.25;
-    (advantage > NOTABLE).then(|| {
-        Warning::new(
-            "zeroes-faster",
-            format!(
-                "this processor writes zeroes past the caches {advantage:.1} times as fast as \
-                 other data"
-            ),
-            "non-temporal stores of zeroes look better here than on other processors",
-        )
-    })
+    let Ok(advantage) = zeroes::advantage(clock, fill);
+    let consequence = "non-temporal stores of zeroes look better here than on other processors";
+    zeroes::warning(advantage, consequence)
 }
 
 /// Fills lines with 0xff past the caches: cold, and nothing zero by luck.
@@ -467,11 +466,11 @@ mod tests {
                 while lab.clock.now_ns() == began {}
                 Ok::<_, LabError>(1)
             };
-            assert!(lab.limits.warning().is_none());
+            assert!(lab.limits.warning("").is_none());
             let record = |_: &Samples| lab.record("test");
             let samples = lab.rounds("table", (2, 3, 0), later, record).unwrap();
             assert_eq!((samples.complete, samples.of_case), (true, vec![vec![1]; 2]));
-            let said = lab.limits.warning().unwrap().to_string();
+            let said = lab.limits.warning("").unwrap().to_string();
             assert!(said.contains("1 of 3 in \"table\""), "{said}");
             let asked_for = Lab { runs_are_default: false, ..lab };
             let samples = asked_for.rounds("page", (1, 3, 0), later, record).unwrap();

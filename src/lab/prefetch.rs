@@ -7,7 +7,7 @@
 
 pub mod passes;
 
-use super::{Lab, LabError, Samples, check_multiple, poison_cold, zero_advantage, zeroes_faster};
+use super::{Lab, LabError, Samples, check_multiple, poison_cold, zeroes_faster};
 use crate::host::line::Line;
 use crate::host::store::{Store, StoreKind};
 use crate::host::{fetch, topology::HostNode};
@@ -94,7 +94,7 @@ pub fn run(lab: &Lab<'_>, options: &Options) -> Result<LabRecord, LabError> {
         Err(error) if error.is_interrupt() => return Ok(record),
         Err(other) => return Err(other),
     };
-    record.head.warnings.extend(zeroes_faster(zero_advantage(lab.clock, arena.lines_mut())));
+    record.head.warnings.extend(zeroes_faster(lab.clock, arena.lines_mut()));
     let lines = arena.lines().len();
     let so_far = |samples: &Samples| {
         let mut record = record.clone();

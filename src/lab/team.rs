@@ -1,10 +1,10 @@
 //! Pinned threads that start together, timed from the first start to the last end.
 
+use crate::host::barrier::SpinBarrier;
 use crate::host::clock::Clock;
 use crate::host::error::HostError;
 use crate::host::preempt;
 use crate::host::topology::HostTopology;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// Start, end, and how often the CPU was taken away.
@@ -22,11 +22,11 @@ pub fn timed<S: Send>(
     shares: Vec<S>,
     work: impl Fn(S) + Sync,
 ) -> Result<(u64, u64), HostError> {
-    let missing = AtomicUsize::new(cpus.len().min(shares.len()));
+    let barrier = SpinBarrier::new(cpus.len().min(shares.len()));
     let seat = |cpu: u32, share: S| {
         let pinned = topo.pin_thread(cpu);
         // Also when pinning failed, or the others would wait for ever.
-        arrive_and_wait(&missing);
+        barrier.wait();
         pinned?;
         let before = preempt::switches();
         let began = clock.now_ns();
@@ -40,7 +40,7 @@ pub fn timed<S: Send>(
             let seat = &seat;
             let started = thread::Builder::new().spawn_scoped(scope, move || seat(cpu, share));
             if started.is_err() {
-                missing.fetch_sub(1, Ordering::AcqRel);
+                barrier.arrive();
             }
             threads.push(started.map_err(HostError::Thread));
         }
@@ -53,20 +53,6 @@ pub fn timed<S: Send>(
     let began = spans.iter().map(|span| span.0).min().unwrap_or(0);
     let ended = spans.iter().map(|span| span.1).max().unwrap_or(0);
     Ok((ended.saturating_sub(began), spans.iter().map(|span| span.2).sum()))
-}
-
-/// Spins, and gives the CPU away now and then so that others can arrive.
-fn arrive_and_wait(missing: &AtomicUsize) {
-    missing.fetch_sub(1, Ordering::AcqRel);
-    let mut spins = 0_u32;
-    while missing.load(Ordering::Acquire) > 0 {
-        spins = spins.wrapping_add(1);
-        if spins.is_multiple_of(4096) {
-            thread::yield_now();
-        } else {
-            std::hint::spin_loop();
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,11 @@
 //! [`text`] renders a [`Record`]; it adds nothing that the record does not hold.
 
 use super::grid::grid;
+use crate::kernel::struct_page::STRUCT_PAGE_BYTES;
 use crate::record::{Label, Point, Prefetch, PublishedRatio, Record, ScaledMachine};
 use crate::units::{Bytes, gb_per_s, grouped, three_digits, time};
 use comfy_table::{Cell, Table};
 use std::fmt::Write;
-
-/// Bytes of one struct page.
-const STRUCT_PAGE_BYTES: u64 = 64;
 
 /// The whole report: what ran, the strategies, the prefetch effect, scaled machines.
 pub fn text(record: &Record) -> String {

@@ -10,8 +10,9 @@ mod stores;
 
 use super::StudyError;
 use super::compare::{HostContext, Options, compare};
-use crate::exec::{ExecError, Stop};
+use crate::exec::Stop;
 use crate::kernel::KernelModel;
+use crate::lab::{Lab, Limits};
 use crate::machine::Machine;
 use crate::model::constants as k;
 use crate::model::queue::{Curve, Demand};
@@ -19,7 +20,7 @@ use crate::model::run::CalibratedPhase;
 use crate::plan::PhaseName;
 use crate::progress::Progress;
 use crate::record::calibration::{CALIBRATION_SCHEMA, Calibration, Rate};
-use crate::record::{Head, Label, Record};
+use crate::record::{Head, HostFacts, Label, Record};
 use crate::units::{Bytes, MIB};
 use crate::warning::Warning;
 
@@ -58,11 +59,16 @@ pub fn calibrate(
         rates.extend(self::rates(&all));
         complete = all.head.complete;
     }
-    let below = match complete {
-        true => stores::measure(&bench(host, options, progress, stop)?).map_err(ExecError::from)?,
-        false => stores::Rates::default(),
-    };
-    complete &= below.complete;
+    let limits = Limits::default();
+    let mut below = stores::Rates::default();
+    if complete {
+        let lab = lab(host, &one.host, options, (progress, stop), &limits);
+        let buffer_bytes = buffer_bytes(host)?;
+        below = stores::measure(&stores::Bench { lab, buffer_bytes, limit_s: NODE_LIMIT_S })?;
+        complete = below.complete;
+    }
+    warnings
+        .extend(limits.warning("intervals are wider there; fewer stores would be no calibration"));
     warnings.extend(not_shown(nodes.len(), most_threads));
     Ok(Calibration {
         head: Head {
@@ -83,14 +89,36 @@ pub fn calibrate(
 /// Seconds after which a node's series end early.
 const NODE_LIMIT_S: u64 = 10;
 
-/// A buffer of twice the last-level cache, at least 64 MiB, where that fits.
-fn bench<'b>(
-    host: &'b HostContext,
-    options: &Options,
-    progress: &'b dyn Progress,
-    stop: Stop<'b>,
-) -> Result<stores::Bench<'b>, StudyError> {
-    let cache = host.room.machine.caches.iter().map(|cache| cache.bytes).max().unwrap_or(0);
+/// What experiments share, for the series below the strategies.
+fn lab<'l>(
+    host: &'l HostContext,
+    facts: &'l HostFacts,
+    options: &'l Options,
+    (progress, stop): (&'l dyn Progress, Stop<'l>),
+    limits: &'l Limits,
+) -> Lab<'l> {
+    Lab {
+        topo: &host.topo,
+        clock: &host.clock,
+        budget: &host.room.budget,
+        host: facts,
+        caches: &[],
+        argv: &options.argv,
+        doubts: &[],
+        runs: options.runs,
+        // However many are asked for: a calibration ends within two minutes.
+        runs_are_default: true,
+        limits,
+        seed: options.seed,
+        progress,
+        stop,
+        keep: None,
+    }
+}
+
+/// Twice the last-level cache, at least 64 MiB, where that fits.
+fn buffer_bytes(host: &HostContext) -> Result<u64, StudyError> {
+    let cache = host.room.machine.last_level_cache_bytes();
     let room = host.room.budget.usable_bytes() / 4 / (2 * MIB) * (2 * MIB);
     let wanted = (2 * cache).max(64 * MIB).next_multiple_of(2 * MIB);
     if room == 0 {
@@ -101,16 +129,7 @@ fn bench<'b>(
             limit: "free memory".into(),
         });
     }
-    Ok(stores::Bench {
-        topo: &host.topo,
-        clock: &host.clock,
-        buffer_bytes: wanted.min(room),
-        runs: options.runs,
-        seed: options.seed,
-        limit_s: NODE_LIMIT_S,
-        progress,
-        stop,
-    })
+    Ok(wanted.min(room))
 }
 
 /// What a host of this shape cannot tell.

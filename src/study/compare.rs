@@ -13,6 +13,7 @@ use crate::host::clock::Clock;
 use crate::host::node_memory::node_available_bytes;
 use crate::host::store::Store;
 use crate::host::topology::HostTopology;
+use crate::host::zeroes;
 use crate::kernel::cmdline::CommandLine;
 use crate::kernel::{BootInput, KernelModel, Layout};
 use crate::machine::{Machine, doctor};
@@ -291,17 +292,11 @@ pub(super) fn idle_threads(candidates: &[Candidate], options: &Options) -> Optio
     })
 }
 
-/// Above this, zeroing passes look clearly cheaper than any other stores.
-const NOTABLE_ADVANTAGE: f64 = 1.25;
-
+/// What is said where zeroes are written notably faster than other data.
 pub(super) fn zeroes_faster(advantage: f64) -> Option<Warning> {
-    (advantage > NOTABLE_ADVANTAGE).then(|| {
-        Warning::new(
-            "zeroes-faster",
-            format!("this processor writes zeroes {advantage:.1} times as fast as other data"),
-            "strategies that zero in a pass of its own cost less here than on other processors",
-        )
-    })
+    let consequence =
+        "strategies that zero in a pass of its own cost less here than on other processors";
+    zeroes::warning(advantage, consequence)
 }
 
 pub(super) fn no_huge_pages(execution: &Execution) -> Option<Warning> {

@@ -36,6 +36,7 @@ use crate::exec::ExecError;
 use crate::exec::verify::Mismatch;
 use crate::host::store::StoreError;
 use crate::kernel::layout::LayoutError;
+use crate::lab::LabError;
 use crate::machine::MachineError;
 use crate::model::anchor::AnchorError;
 use crate::plan::window::TooSmall;
@@ -83,6 +84,9 @@ pub enum StudyError {
     /// A record could not be saved.
     #[error(transparent)]
     File(#[from] FileError),
+    /// An experiment below the strategies failed.
+    #[error(transparent)]
+    Lab(#[from] LabError),
     /// A run left other bytes than it should.
     #[error("{strategy} left wrong data in run {run}: {mismatch}")]
     WrongData {

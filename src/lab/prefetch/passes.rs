@@ -191,6 +191,14 @@ pub fn free_pass(lines: &mut [Line]) {
     free(lines);
 }
 
+/// What the free pass makes of a struct page.
+pub const fn freed(words: [u64; 8]) -> [u64; 8] {
+    let mut words = words;
+    words[0] &= !RESERVED;
+    words[6] &= 0xffff_ffff;
+    words
+}
+
 /// What struct page `at` holds after a pass over memory filled with 0xff.
 pub fn expected(at: usize, prepare: &Prepare, then: Then) -> [u64; 8] {
     let mut words = if prepare.zeroes() { [0; 8] } else { [u64::MAX; 8] };

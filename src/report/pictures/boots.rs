@@ -1,15 +1,13 @@
 //! Timelines out of records: [`estimated`] and, of a comparison's strategy, [`planned`].
 
 use super::timeline::{Bar, Lane, Timeline, Who};
+use crate::kernel::struct_page::STRUCT_PAGE_BYTES;
 use crate::record::estimate::{Estimate, TimelineSpan};
 use crate::record::{Label, PlanFacts, Point, Record};
 use crate::report::compare::label;
 use crate::report::source::version;
 use crate::units::time;
 use std::collections::BTreeMap;
-
-/// Bytes of one struct page as `compare` executes it.
-const STRUCT_PAGE_BYTES: u64 = 64;
 
 /// The timeline of an estimate: a span for every worker.
 pub(super) fn estimated(name: &str, e: &Estimate) -> Timeline {

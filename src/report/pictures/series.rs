@@ -1,6 +1,7 @@
 //! The lines of each kind of record over threads, for [`super::curves`].
 
 use super::curves::{CurvePoint, Curves, How, Line, Panel, Unit};
+use crate::kernel::struct_page::STRUCT_PAGE_BYTES;
 use crate::record::any::AnyRecord;
 use crate::record::calibration::{Rate, StoreRate};
 use crate::record::sweep::{MachineShape, Sweep, SweepPoint};
@@ -12,8 +13,6 @@ use crate::units::Bytes;
 use std::collections::HashMap;
 
 /// Bytes of one struct page.
-const STRUCT_PAGE_BYTES: f64 = 64.0;
-
 /// Lines by name, in order of first appearance.
 #[derive(Default)]
 struct Lines {
@@ -181,7 +180,7 @@ pub(super) fn comparisons(sources: &[&Source]) -> Option<Curves> {
                 if p.executed_pages == p.scaled_pages { How::Measured } else { How::Scaled };
             let name = compared_name(record, p, several);
             times.add(name.clone(), label, point(p.threads, p.scaled_median_ns));
-            let bytes = p.executed_pages as f64 * STRUCT_PAGE_BYTES;
+            let bytes = p.executed_pages as f64 * STRUCT_PAGE_BYTES as f64;
             rates.add(name, how(p.label), point(p.threads, bytes / p.median_ns));
         }
     }
@@ -225,7 +224,7 @@ pub(super) fn calibrations(sources: &[&Source]) -> Option<Curves> {
             let freed = if r.free { "" } else { ", not freed" };
             let name = named(source, several, &format!("{}, {}{freed}", r.strategy, r.phase));
             costs.add(name.clone(), how(calibration.label), point(r.threads, r.ns_per_page));
-            let rate = point(r.threads, STRUCT_PAGE_BYTES / r.ns_per_page);
+            let rate = point(r.threads, STRUCT_PAGE_BYTES as f64 / r.ns_per_page);
             rates.add(name, how(calibration.label), rate);
         }
     }

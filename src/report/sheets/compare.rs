@@ -4,13 +4,12 @@ use super::{
     bytes, count, digits, facts, host, label, list, maybe, ns, share, small, whole_ns, with_note,
     words, yes,
 };
+use crate::kernel::struct_page::STRUCT_PAGE_BYTES;
 use crate::record::{Point, Record};
 use crate::report::compare::{is_probe, part_ns};
 use crate::report::sheet::{Cell, Sheet};
 use crate::stats::Summary;
 use crate::units::gb_per_s;
-
-const STRUCT_PAGE_BYTES: u64 = 64;
 
 pub(super) fn sheets(record: &Record) -> Vec<Sheet> {
     vec![

@@ -3,44 +3,37 @@
 //! [`measure`] takes one buffer per node with memory and runs every store over it, from
 //! the node's own CPUs with 1, 2, 4 … and all threads, and from every other node's CPUs
 //! with one thread and all; then the init pass and the free pass on cold and on warm
-//! lines. Order is shuffled in every round. Neighbours: [`super`], and
-//! [`crate::lab::prefetch::passes`], which has the passes.
+//! lines. What is left in memory is compared after every run. Neighbours: [`super`];
+//! [`Lab`], which shuffles and limits the rounds; [`crate::lab::prefetch::passes`], which
+//! has the passes.
 
 use crate::host::Arena;
-use crate::host::clock::Clock;
 use crate::host::error::HostError;
 use crate::host::line::Line;
 use crate::host::store::{Store, StoreKind};
-use crate::host::topology::{HostNode, HostTopology};
-use crate::lab::prefetch::passes::{BLOCK_PAGES, Prepare, Then, free_pass, pass};
-use crate::lab::{poison_cold, team};
-use crate::progress::{Progress, Unit};
+use crate::host::topology::HostNode;
+use crate::lab::prefetch::passes::{BLOCK_PAGES, Prepare, Then, expected, free_pass, freed, pass};
+use crate::lab::{Lab, LabError, poison_cold, team};
+use crate::progress::Unit;
 use crate::record::calibration::{FirstTouch, PassRate, StoreRate};
-use crate::stats::{Rng, summarise};
+use crate::stats::summarise;
 
 /// Bytes of struct pages of the passes on warm lines: they fit into any second-level cache.
 const WARM_LINES: usize = 2 * BLOCK_PAGES;
 /// So often a warm pass is repeated within a sample, so that the clock can tell.
 const WARM_REPEATS: usize = 32;
 
+/// What is stored where it shall not be zeroes: not what memory holds before.
+const IMAGE: [u64; 8] = [0x5a5a_5a5a_5a5a_5a5a; 8];
+
 /// What is needed to measure.
 pub(super) struct Bench<'b> {
-    /// For pinning and binding.
-    pub topo: &'b HostTopology,
-    /// For timing.
-    pub clock: &'b Clock,
+    /// Host, seed, rounds and interruption.
+    pub lab: Lab<'b>,
     /// Bytes of the buffer on each node.
     pub buffer_bytes: u64,
-    /// Rounds.
-    pub runs: u32,
-    /// Seed of the order and of the intervals.
-    pub seed: u64,
-    /// No round begins later than this many seconds after the first of its node.
+    /// No round of a series begins later than this many seconds after its first.
     pub limit_s: u64,
-    /// Told how far the work is.
-    pub progress: &'b dyn Progress,
-    /// Ends the work.
-    pub stop: &'b (dyn Fn() -> bool + Sync),
 }
 
 /// What was measured.
@@ -63,19 +56,26 @@ struct Case<'n> {
     images: bool,
 }
 
+impl Case<'_> {
+    /// What is stored, as records say it.
+    const fn data(&self) -> &'static str {
+        if self.images { "images" } else { "zeroes" }
+    }
+}
+
 /// Measures all nodes that have memory.
 ///
 /// # Errors
-/// What the host layer says; an interruption is none.
-pub(super) fn measure(bench: &Bench<'_>) -> Result<Rates, HostError> {
-    let nodes = bench.topo.nodes();
+/// What the host layer says, and wrong data; an interruption is none.
+pub(super) fn measure(bench: &Bench<'_>) -> Result<Rates, LabError> {
+    let nodes = bench.lab.topo.nodes();
     let mut out = Rates { complete: true, ..Rates::default() };
     for node in nodes.iter().filter(|node| node.local_bytes > 0) {
+        if !out.complete {
+            break;
+        }
         match on_node(bench, node, &nodes, &mut out) {
-            Err(HostError::Interrupted) => {
-                out.complete = false;
-                break;
-            }
+            Err(error) if error.is_interrupt() => out.complete = false,
             ended => ended?,
         }
     }
@@ -87,12 +87,12 @@ fn on_node(
     node: &HostNode,
     nodes: &[HostNode],
     out: &mut Rates,
-) -> Result<(), HostError> {
+) -> Result<(), LabError> {
     let lines = usize::try_from(bench.buffer_bytes / 64).unwrap_or(usize::MAX);
     let mut arena = Arena::map(lines)?;
-    match arena.bind(bench.topo, node.nid) {
+    match arena.bind(bench.lab.topo, node.nid) {
         Ok(()) | Err(HostError::BindRefused { .. }) => {}
-        Err(other) => return Err(other),
+        Err(other) => return Err(other.into()),
     }
     // The memory of a node without CPUs is written from the others.
     let with_cpus = || nodes.iter().filter(|n| !n.cpus.is_empty());
@@ -101,9 +101,14 @@ fn on_node(
     out.first_touch.push(first_touch(bench, node, near, &mut arena)?);
     let cases: Vec<Case<'_>> =
         with_cpus().flat_map(|from| cases(from, from.nid == node.nid)).collect();
-    out.stores.extend(stores(bench, node, &cases, arena.lines_mut())?);
-    if near.nid == node.nid {
-        out.passes.extend(passes(bench, near, arena.lines_mut())?);
+    let lines = arena.lines_mut();
+    let (rates, complete) = stores(bench, node, &cases, lines)?;
+    out.stores.extend(rates);
+    out.complete &= complete;
+    if complete && near.nid == node.nid {
+        let (rates, complete) = passes(bench, near, lines)?;
+        out.passes.extend(rates);
+        out.complete &= complete;
     }
     Ok(())
 }
@@ -113,13 +118,14 @@ fn first_touch(
     node: &HostNode,
     near: &HostNode,
     arena: &mut Arena,
-) -> Result<FirstTouch, HostError> {
-    bench.progress.begin("first touch", bench.buffer_bytes, Unit::Bytes);
-    let began = bench.clock.now_ns();
-    let done = |bytes| bench.progress.advance(bytes);
-    let touched = arena.fault_in(bench.topo, &near.cpus, &done, bench.stop);
-    let wall_ns = bench.clock.now_ns().saturating_sub(began);
-    bench.progress.end();
+) -> Result<FirstTouch, LabError> {
+    let lab = &bench.lab;
+    lab.progress.begin("first touch", bench.buffer_bytes, Unit::Bytes);
+    let began = lab.clock.now_ns();
+    let done = |bytes| lab.progress.advance(bytes);
+    let touched = arena.fault_in(lab.topo, &near.cpus, &done, lab.stop);
+    let wall_ns = lab.clock.now_ns().saturating_sub(began);
+    lab.progress.end();
     touched?;
     Ok(FirstTouch {
         nid: node.nid,
@@ -157,31 +163,27 @@ fn cases(from: &HostNode, is_local: bool) -> Vec<Case<'_>> {
     out
 }
 
+/// Rates of a series, and whether nobody ended it.
+type Series<R> = (Vec<R>, bool);
+
 fn stores(
     bench: &Bench<'_>,
     node: &HostNode,
     cases: &[Case<'_>],
     lines: &mut [Line],
-) -> Result<Vec<StoreRate>, HostError> {
+) -> Result<Series<StoreRate>, LabError> {
+    let lab = &bench.lab;
     let what = format!("stores on node {}", node.nid);
-    let samples = rounds(bench, &what, cases.len(), |at| {
-        let case = &cases[at];
-        let share = lines.len().div_ceil(case.threads).max(1);
-        let shares = lines.chunks_mut(share).collect();
-        let write = |part: &mut [Line]| match case.store.as_image().filter(|_| case.images) {
-            Some(store) => store.write_images(part, [u64::MAX; 8], [0; 8]),
-            None => case.store.zero(part),
-        };
-        Ok(team::timed(bench.topo, bench.clock, &case.from.cpus, shares, write)?.0)
-    })?;
+    let sizes = (cases.len(), lab.runs, bench.limit_s);
+    let samples = lab.rounds_alone(&what, sizes, |at| store_once(lab, &cases[at], lines))?;
     let bytes = size_of_val(lines) as u64;
     let rate = |(case, samples_ns): (&Case<'_>, Vec<u64>)| {
         let times: Vec<f64> = samples_ns.iter().map(|&ns| ns as f64).collect();
-        let time = summarise(&times, bench.seed);
+        let time = summarise(&times, lab.seed);
         StoreRate {
             store: case.store.name().into(),
             kind: case.store.kind().to_string(),
-            data: if case.images { "images" } else { "zeroes" }.into(),
+            data: case.data().into(),
             cpu_nid: case.from.nid,
             memory_nid: node.nid,
             threads: u32::try_from(case.threads).unwrap_or(u32::MAX),
@@ -192,7 +194,37 @@ fn stores(
             samples_ns,
         }
     };
-    Ok(cases.iter().zip(samples).filter(|(_, s)| !s.is_empty()).map(rate).collect())
+    let with_runs = cases.iter().zip(samples.of_case).filter(|(_, s)| !s.is_empty());
+    Ok((with_runs.map(rate).collect(), samples.complete))
+}
+
+/// Makes every line cold, stores, and compares every byte.
+fn store_once(lab: &Lab<'_>, case: &Case<'_>, lines: &mut [Line]) -> Result<u64, LabError> {
+    poison_cold(lines);
+    let share = lines.len().div_ceil(case.threads).max(1);
+    let shares = lines.chunks_mut(share).collect();
+    let write = |part: &mut [Line]| match case.store.as_image().filter(|_| case.images) {
+        Some(store) => store.write_images(part, IMAGE, [0; 8]),
+        None => case.store.zero(part),
+    };
+    let time = team::timed(lab.topo, lab.clock, &case.from.cpus, shares, write)?.0;
+    let wanted = if case.images { IMAGE } else { [0; 8] };
+    check(lines, || format!("storing {} with {}", case.data(), case.store.name()), |_| wanted)?;
+    Ok(time)
+}
+
+fn check(
+    lines: &[Line],
+    what: impl Fn() -> String,
+    wanted: impl Fn(usize) -> [u64; 8],
+) -> Result<(), LabError> {
+    match lines.iter().enumerate().find(|(at, line)| line.words() != wanted(*at)) {
+        None => Ok(()),
+        Some((at, line)) => Err(LabError::WrongData {
+            what: what(),
+            found: format!("line {at} is {:x?}, expected {:x?}", line.words(), wanted(at)),
+        }),
+    }
 }
 
 /// The passes, in the order of the samples below.
@@ -204,28 +236,15 @@ fn passes(
     bench: &Bench<'_>,
     node: &HostNode,
     lines: &mut [Line],
-) -> Result<Vec<PassRate>, HostError> {
+) -> Result<Series<PassRate>, LabError> {
+    let lab = &bench.lab;
     let what = format!("passes on node {}", node.nid);
+    let sizes = (PASSES.len(), lab.runs, bench.limit_s);
     let few = WARM_LINES.min(lines.len());
-    let samples = rounds(bench, &what, PASSES.len(), |at| {
+    let samples = lab.rounds_alone(&what, sizes, |at| {
         let (name, temperature) = PASSES[at];
-        let warm = temperature == "warm";
-        let work = |part: &mut [Line]| match name {
-            "init" => pass(part, 0, &Prepare::Nothing, 1, Then::Fields),
-            _ => free_pass(part),
-        };
-        let (part, repeats) = match warm {
-            true => (lines.get_mut(..few).unwrap_or_default(), WARM_REPEATS),
-            false => (&mut *lines, 1),
-        };
-        if warm {
-            work(part);
-        } else {
-            poison_cold(part);
-        }
-        let repeat = |part: &mut [Line]| (0..repeats).for_each(|_| work(part));
-        let cpus = node.cpus.get(..1).unwrap_or_default();
-        Ok(team::timed(bench.topo, bench.clock, cpus, vec![part], repeat)?.0)
+        let part = if temperature == "warm" { &mut lines[..few] } else { &mut *lines };
+        pass_once(lab, node, part, (name, temperature == "warm"))
     })?;
     let rate = |(&(name, temperature), samples_ns): (&(&str, &str), Vec<u64>)| {
         let pages = if temperature == "warm" { few * WARM_REPEATS } else { lines.len() };
@@ -236,78 +255,85 @@ fn passes(
             temperature: temperature.into(),
             nid: node.nid,
             pages: pages as u64,
-            ns_per_page: summarise(&each, bench.seed),
+            ns_per_page: summarise(&each, lab.seed),
         }
     };
-    Ok(PASSES.iter().zip(samples).filter(|(_, s)| !s.is_empty()).map(rate).collect())
+    let with_runs = PASSES.iter().zip(samples.of_case).filter(|(_, s)| !s.is_empty());
+    Ok((with_runs.map(rate).collect(), samples.complete))
 }
 
-/// Runs `count` cases once per round in a new order each, and returns their times.
-fn rounds(
-    bench: &Bench<'_>,
-    what: &str,
-    count: usize,
-    mut run_one: impl FnMut(usize) -> Result<u64, HostError>,
-) -> Result<Vec<Vec<u64>>, HostError> {
-    let mut samples = vec![Vec::new(); count];
-    let mut rng = Rng::new(bench.seed);
-    bench.progress.begin(what, u64::from(bench.runs) * count as u64, Unit::Runs);
-    let ends = bench.clock.now_ns().saturating_add(bench.limit_s.saturating_mul(1_000_000_000));
-    let mut one_round = || {
-        let mut order: Vec<usize> = (0..count).collect();
-        rng.shuffle(&mut order);
-        for case in order {
-            if (bench.stop)() {
-                return Err(HostError::Interrupted);
-            }
-            samples[case].push(run_one(case)?);
-            bench.progress.advance(1);
-        }
-        Ok(())
+/// Times one pass over lines that hold 0xff, before a free pass initialised ones, and
+/// compares what is left.
+fn pass_once(
+    lab: &Lab<'_>,
+    node: &HostNode,
+    lines: &mut [Line],
+    (name, is_warm): (&str, bool),
+) -> Result<u64, LabError> {
+    poison_cold(lines);
+    let work = |part: &mut [Line]| match name {
+        "init" => pass(part, 0, &Prepare::Nothing, 1, Then::Fields),
+        _ => free_pass(part),
     };
-    let mut result = one_round();
-    for _ in 1..bench.runs {
-        if result.is_err() || bench.clock.now_ns() > ends {
-            break;
-        }
-        result = one_round();
+    if is_warm {
+        work(lines);
     }
-    bench.progress.end();
-    result.map(|()| samples)
+    let repeats = if is_warm { WARM_REPEATS } else { 1 };
+    let repeat = |part: &mut [Line]| (0..repeats).for_each(|_| work(part));
+    let cpus = node.cpus.get(..1).unwrap_or_default();
+    let time = team::timed(lab.topo, lab.clock, cpus, vec![&mut *lines], repeat)?.0;
+    check(
+        lines,
+        || format!("the {name} pass"),
+        |at| match name {
+            "init" => expected(at, &Prepare::Nothing, Then::Fields),
+            _ => freed([u64::MAX; 8]),
+        },
+    )?;
+    Ok(time)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::Silent;
+    use crate::lab::bench_of_tests::with_lab;
+
+    const BYTES: u64 = 1 << 20;
+
+    fn small(lab: Lab<'_>) -> Bench<'_> {
+        Bench { lab, buffer_bytes: BYTES, limit_s: 9 }
+    }
 
     #[test]
     fn every_store_both_passes_and_the_first_touch_are_measured() {
-        let topo = HostTopology::load().unwrap();
-        let bench = Bench {
-            topo: &topo,
-            clock: &Clock::measure(),
-            buffer_bytes: 1 << 20,
-            runs: 2,
-            seed: 1,
-            limit_s: 9,
-            progress: &Silent,
-            stop: &|| false,
-        };
-        let found = measure(&bench).unwrap();
+        let found = with_lab(&|| false, |lab| measure(&small(lab)).unwrap());
         assert!(found.complete);
-        let nodes = topo.nodes().iter().filter(|n| n.local_bytes > 0).count();
-        assert_eq!(found.first_touch.len(), nodes);
+        let nodes = with_lab(&|| false, |lab| lab.topo.nodes());
+        assert_eq!(found.first_touch.len(), nodes.iter().filter(|n| n.local_bytes > 0).count());
         for store in Store::available() {
             let of = |r: &&StoreRate| r.store == store.name() && r.cpu_nid == r.memory_nid;
             let zeroes = found.stores.iter().filter(of).find(|r| r.data == "zeroes").unwrap();
-            assert_eq!((zeroes.samples_ns.len(), zeroes.bytes), (2, 1 << 20));
+            assert_eq!((zeroes.samples_ns.len(), zeroes.bytes), (2, BYTES));
             let images = found.stores.iter().filter(of).any(|r| r.data == "images");
             assert_eq!(images, store.writes_images());
         }
         assert!(found.passes.len() >= PASSES.len());
         assert!(found.passes.iter().all(|p| p.ns_per_page.median > 0.0));
-        let stopped = measure(&Bench { stop: &|| true, ..bench }).unwrap();
+        let stopped = with_lab(&|| true, |lab| measure(&small(lab)).unwrap());
         assert!(!stopped.complete && stopped.stores.is_empty());
+    }
+
+    #[test]
+    fn a_store_that_leaves_lines_out_is_wrong_data() {
+        with_lab(&|| false, |lab| {
+            let from = &lab.node().unwrap();
+            let mut lines = vec![Line::default(); 4096];
+            let store = Store::named("broken-for-tests").unwrap();
+            let broken = Case { from, threads: 1, store, images: false };
+            let done = store_once(&lab, &broken, &mut lines);
+            assert!(matches!(done, Err(LabError::WrongData { .. })), "{done:?}");
+            let whole = Case { store: Store::default_zero(), ..broken };
+            assert!(store_once(&lab, &whole, &mut lines).is_ok());
+        });
     }
 }
