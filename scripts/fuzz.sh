@@ -104,7 +104,8 @@ fuzz() {
 bin=${FUZZ_BIN:-fuzz/target/$(rustc -vV | sed -n 's/^host: //p')/release}
 if [ -z "${FUZZ_BIN:-}" ]; then
     say "building with $toolchain"
-    # Without a sanitizer: there is no unsafe code here, and what is allocated is counted.
+    # Without a sanitizer: hwloc's library is not instrumented anyway, and what Rust allocates
+    # is counted.
     cargo "+$toolchain" fuzz build -O -s none >&2
 fi
 seed

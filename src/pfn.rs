@@ -63,11 +63,6 @@ impl Pfn {
 }
 
 impl SectionNr {
-    /// The first page frame of the section.
-    pub const fn first_pfn(self, pages_per_section: u64) -> Pfn {
-        Pfn(self.0.saturating_mul(pages_per_section))
-    }
-
     /// The following section.
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))

@@ -69,7 +69,7 @@ fn what_is_no_record_is_named() {
         run(&["report", V1, &path, "--as", "csv"]).fails(1, &[&path, part]);
         run(&["diff", V1, &path]).fails(1, &[&path, part]);
     }
-    run(&["report", "no-such.json"]).fails(1, &["no-such.json: No such file"]);
+    run(&["report", "no-such.json"]).fails(1, &["no-such.json: no such file", "record"]);
     run(&["report", "/"]).fails(1, &["/: "]);
     run(&["report"]).fails(2, &["RECORD"]);
     run(&["report", "-", "-"]).fails(2, &["stdin", "once"]);

@@ -37,19 +37,11 @@ Examples:
   pageinit compare --show-plan";
 
 /// Warnings that make figures untrustworthy, for `--strict`.
-const DOUBTS: [&str; 11] = [
-    "bind-refused",
-    "placement-unknown",
-    "buffer-in-cache",
-    "no-huge-pages",
-    "worker-moved",
-    "slow-clock",
-    "frequency-governor",
-    "busy-host",
-    "cpu-quota",
-    "stolen-time",
-    "numa-balancing",
-];
+const DOUBTS: [&str; 5] =
+    ["bind-refused", "placement-unknown", "buffer-in-cache", "no-huge-pages", "worker-moved"];
+/// Those of the doctor's doubts that spoil figures.
+const HOST_DOUBTS: [&str; 6] =
+    ["slow-clock", "frequency-governor", "busy-host", "cpu-quota", "stolen-time", "numa-balancing"];
 
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]
@@ -90,7 +82,7 @@ pub(super) struct Args {
     #[arg(long)]
     seed: Option<u64>,
     /// Write the plans as JSON and run nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["output", "strict"])]
     show_plan: bool,
     /// Exit with 3 when a warning makes the figures untrustworthy
     #[arg(long)]
@@ -144,7 +136,7 @@ fn show(args: &Args, record: &Record) -> Result<(), Failure> {
 }
 
 fn verdict(record: &Record, strict: bool) -> ExitCode {
-    let doubtful = |w: &Warning| DOUBTS.contains(&w.code.as_str());
+    let doubtful = |w: &Warning| [&DOUBTS[..], &HOST_DOUBTS].concat().contains(&w.code.as_str());
     if !record.head.complete {
         ExitCode::from(exit::INTERRUPTED)
     } else if strict && record.head.warnings.iter().any(doubtful) {
@@ -214,4 +206,21 @@ fn show_plan(
     let body = json!({ "kernel": kernel, "plans": plans });
     output::json(&output::document("pageinit/plan/1", warnings, body))?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Clock;
+    use crate::machine::doctor;
+
+    /// Doubts of the host come from the doctor: a code that it no longer has would mind
+    /// nothing.
+    #[test]
+    fn doubts_of_the_host_are_codes_of_the_doctor() {
+        let checks = doctor::examine(Path::new("/"), Clock::measure().facts());
+        for code in HOST_DOUBTS {
+            assert!(checks.iter().any(|check| check.code == code), "{code}");
+        }
+    }
 }

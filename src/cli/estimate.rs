@@ -4,6 +4,7 @@ use super::exit::{self, Failure};
 use super::inputs::MachineArgs;
 use super::kernel_args::{Chosen, KernelArgs};
 use super::output;
+use super::reading;
 use super::saving::{SaveArgs, save_and_show};
 use super::what_if_args::WhatIfArgs;
 use crate::kernel::KernelModel;
@@ -13,7 +14,7 @@ use crate::model::run::CalibratedPhase;
 use crate::model::{Anchor, Virt};
 use crate::pfn::Nid;
 use crate::plan::Strategy;
-use crate::record::calibration::{CALIBRATION_SCHEMA, Calibration};
+use crate::record::any::AnyRecord;
 use crate::record::estimate::{Estimate, NodeEstimate};
 use crate::report;
 use crate::study::StudyError;
@@ -22,7 +23,6 @@ use crate::study::estimate::{Question, WhatIf, estimate, what_if};
 use crate::units::Bytes;
 use crate::warning::Warning;
 use clap::ValueEnum;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -143,16 +143,11 @@ fn calibrated(
     path: &Path,
     machine: &Machine,
 ) -> Result<(Vec<CalibratedPhase>, Vec<Warning>), Failure> {
-    let failed = |text: String| Failure::new(exit::FAILED, format!("{}: {text}", path.display()));
-    let bytes = fs::metadata(path).map_err(|e| failed(e.to_string()))?.len();
-    if bytes > MOST_BYTES {
-        return Err(failed("is larger than 4 MiB: not a calibration".into()));
-    }
-    let text = fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
-    let found: Calibration = serde_json::from_str(&text).map_err(|e| failed(e.to_string()))?;
-    if found.head.schema != CALIBRATION_SCHEMA {
-        return Err(failed(format!("is {:?}, not {CALIBRATION_SCHEMA}", found.head.schema)));
-    }
+    let what = "a calibration, as calibrate wrote it";
+    let found = reading::record(path, MOST_BYTES, what, |read| match read {
+        AnyRecord::Calibration(found) => Ok(found),
+        other => Err(other),
+    })?;
     let mut doubts = Vec::new();
     if arch_of(&found.host.arch) != Some(machine.arch) {
         let text = format!(

@@ -130,9 +130,11 @@ impl MachineArgs {
     pub(super) fn load_with_page_size(&self) -> Result<(Loaded, Option<u64>), Failure> {
         let mut request = self.request();
         let asked = request.answers.page_bytes;
-        // Standard input can be read once.
+        // Standard input can be read once; what it says of pages stays as it is.
         if asked.is_none() || request.specs.iter().any(|spec| spec == "-") {
-            return Ok((request.load()?, None));
+            let loaded = request.load()?;
+            let other = asked.filter(|bytes| *bytes != loaded.machine.page_bytes);
+            return Ok((loaded, other));
         }
         request.answers.page_bytes = None;
         match request.load() {

@@ -20,6 +20,7 @@ mod layout;
 mod machine;
 mod man;
 mod output;
+mod reading;
 mod report;
 mod saving;
 mod schema;
@@ -79,7 +80,7 @@ enum Verb {
     Validate(validate::Args),
     /// Small real experiments beside the boot: prefetch, clear-huge, mremap, pte-scan
     Lab(lab::Args),
-    /// Show records as tables, blame, critical-chain, csv or markdown
+    /// Show records as tables, blame, critical-chain, CSV, Markdown, SVG, HTML or a trace
     Report(report::Args),
     /// Two records: faster, slower or inconclusive; the exit status is the verdict
     Diff(diff::Args),

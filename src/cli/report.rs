@@ -1,15 +1,14 @@
 //! `pageinit report`: records as tables, lists, CSV, Markdown, pictures and traces.
 
-use super::exit::{self, Failure};
+use super::exit::Failure;
 use super::output;
+use super::reading::{self, is_stdin};
 use super::saving::target;
 use crate::report::pictures::Kind;
-use crate::report::source::{Source, clean};
+use crate::report::source::Source;
 use crate::report::view::{Choice, View, render};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use std::fs;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -126,27 +125,11 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     paths.iter().map(|path| read(path)).collect()
 }
 
-fn is_stdin(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
-
 fn read(path: &Path) -> Result<Source, Failure> {
+    let text = reading::text(path, reading::MOST_RECORD_BYTES, A_RECORD)?;
     let name = if is_stdin(path) { "stdin".into() } else { path.to_string_lossy().into_owned() };
-    let failed = |why: String| Failure::new(exit::FAILED, format!("{}: {why}", clean(&name)));
-    let bytes = bytes(path).map_err(|error| failed(error.to_string()))?;
-    if bytes.is_empty() {
-        return Err(failed("is empty; a record is what --json wrote".into()));
-    }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| failed("is not text; a record is JSON, as --json wrote it".into()))?;
-    Source::read(&name, &text).map_err(|error| failed(clean(&error.to_string())))
+    Source::read(&name, &text).map_err(|error| reading::failed(path, &error.to_string()))
 }
 
-fn bytes(path: &Path) -> io::Result<Vec<u8>> {
-    if !is_stdin(path) {
-        return fs::read(path);
-    }
-    let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
+/// What is expected in a file.
+const A_RECORD: &str = "a record, as --json or -o wrote it";

@@ -122,7 +122,7 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "FILE", conflicts_with = "resume")]
     output: Option<PathBuf>,
     /// Replace FILE if it is there
-    #[arg(long, requires = "output")]
+    #[arg(long, requires = "output", conflicts_with = "resume")]
     force: bool,
     /// Go on with the record in this file, and save there
     #[arg(long, value_name = "FILE")]

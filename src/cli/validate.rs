@@ -1,14 +1,14 @@
 //! `pageinit validate`: predictions against published figures.
 
-use super::exit::{self, Failure};
+use super::exit::Failure;
 use super::output;
+use super::reading;
 use super::saving::{SaveArgs, save_and_show};
 use crate::machine::input::{Format, Request};
 use crate::report;
 use crate::study::published::{self, Figures};
 use crate::study::validate::{boot_logs, empty, validate};
 use clap::ValueEnum;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -79,12 +79,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn read(path: &Path) -> Result<Figures, Failure> {
-    let failed = |text: String| Failure::new(exit::FAILED, format!("{}: {text}", path.display()));
-    let bytes = fs::metadata(path).map_err(|e| failed(e.to_string()))?.len();
-    if bytes > MOST_BYTES {
-        return Err(failed("is larger than 4 MiB: not a list of figures".into()));
-    }
-    let raw = fs::read(path).map_err(|e| failed(e.to_string()))?;
-    let text = String::from_utf8(raw).map_err(|_| failed("is not UTF-8 text".into()))?;
+    let text = reading::text(path, MOST_BYTES, "published figures as TOML or JSON")?;
     Ok(published::parse(&path.display().to_string(), &text)?)
 }

@@ -3,6 +3,7 @@
 //! [`MemoryBudget::read`] looks at `/proc/meminfo` and at the control groups of this
 //! process, versions 1 and 2. Tests give it a folder instead of `/`.
 
+use super::cgroup::{self, Version};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -138,39 +139,12 @@ impl Group {
 
 /// The group with the least room among those of this process and all above them.
 fn tightest_group(root: &Path) -> Option<Group> {
-    let mount = root.join("sys/fs/cgroup");
-    let text = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    let mut groups: Vec<Group> = Vec::new();
-    for line in text.lines() {
-        let mut parts = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
-        else {
-            continue;
-        };
-        if controllers.is_empty() {
-            // Where both versions are mounted, version 2 stands one folder below.
-            groups.extend(groups_upwards(&mount, path, &V2));
-            groups.extend(groups_upwards(&mount.join("unified"), path, &V2));
-        } else if controllers.split(',').any(|controller| controller == "memory") {
-            groups.extend(groups_upwards(&mount.join("memory"), path, &V1));
-        }
-    }
-    groups.into_iter().min_by_key(Group::room_bytes)
-}
-
-/// The limited groups from `path` below `mount` up to `mount` itself. In a container
-/// the path may be the host's and not exist here: then only the mount's own files
-/// are found, and they are the container's.
-fn groups_upwards(mount: &Path, path: &str, files: &Files) -> Vec<Group> {
-    let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
-    // Outside the process's namespace: such a path says nothing below this mount.
-    let names = if names.contains(&"..") { &[] } else { names.as_slice() };
-    (0..=names.len())
-        .filter_map(|depth| {
-            let folder = mount.join(names.get(..depth)?.join("/"));
-            Group::read(&folder, files)
-        })
-        .collect()
+    let folders = cgroup::folders(root, "memory").into_iter();
+    let groups = folders.filter_map(|(version, folder)| match version {
+        Version::V1 => Group::read(&folder, &V1),
+        Version::V2 => Group::read(&folder, &V2),
+    });
+    groups.min_by_key(Group::room_bytes)
 }
 
 /// The number that is all of a file; `max`, negative and other texts are none.

@@ -10,6 +10,7 @@
 pub mod arena;
 pub mod barrier;
 pub mod budget;
+pub mod cgroup;
 pub mod clock;
 pub mod error;
 pub mod fetch;

@@ -1,4 +1,4 @@
-//! Ctrl-C and closed pipes.
+//! Ctrl-C, and limits of file sizes.
 //!
 //! The first SIGINT or SIGTERM only sets a flag, which long work reads through
 //! [`interrupted`] so that it can leave a valid record. The second one ends the
@@ -30,13 +30,6 @@ pub fn catch_interrupt() {
 /// Whether SIGINT or SIGTERM has arrived since [`catch_interrupt`].
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
-}
-
-/// Gives SIGPIPE its default action back, so that a reader that closes stdout early
-/// ends the process in silence instead of a failed write in the middle of printing.
-pub fn default_sigpipe() {
-    // SAFETY: the default action runs no code of ours.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
 /// Makes a write beyond the limit of file sizes an error that can be reported, instead of

@@ -320,11 +320,15 @@ fn hugepage_notes(
         "hugetlb_free_vmemmap= does nothing: this kernel is built without \
          CONFIG_HUGETLB_PAGE_OPTIMIZE_VMEMMAP"
     } else if before_sparse_init(kernel.version) {
-        "the memmap of gigantic pages would share struct pages from the start (6.15 on): not \
-         modelled, it is counted and placed whole"
+        "the layout is without sharing: from 6.15 on the memmap of gigantic pages would share \
+         struct pages from the start, here it is counted and placed whole"
     } else {
         "the memmap of gigantic pages is given back after boot only: the layout is the same"
     };
-    out.push(Warning::new("hugetlb-vmemmap", text, "hugetlb_free_vmemmap=off is modelled"));
+    out.push(Warning::new(
+        "hugetlb-vmemmap",
+        text,
+        "the layout is that of hugetlb_free_vmemmap=off",
+    ));
     out
 }

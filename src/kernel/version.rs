@@ -207,12 +207,6 @@ impl KernelModel {
         model
     }
 
-    /// The largest block of pages that is freed at once (`deferred_free_pages`); ragged
-    /// ends go page by page.
-    pub fn free_unit_pages(&self, max_order_pages: u64, pageblock_pages: u64) -> u64 {
-        if self.frees_pageblocks { pageblock_pages } else { max_order_pages }
-    }
-
     /// How this version's struct page looks in this configuration.
     pub fn page_format(&self) -> PageFormat {
         super::page_format::of(self)
@@ -396,10 +390,12 @@ mod tests {
 
     #[test]
     fn pageblocks_were_the_unit_of_freeing_for_a_while() {
-        let unit = |a, b| {
-            KernelModel::new(KernelVersion::new(a, b), Arch::X86_64).free_unit_pages(1024, 512)
-        };
-        assert_eq!((unit(4, 4), unit(4, 9), unit(6, 1), unit(6, 4)), (1024, 512, 512, 1024));
+        let pageblocks =
+            |a, b| KernelModel::new(KernelVersion::new(a, b), Arch::X86_64).frees_pageblocks;
+        assert_eq!(
+            [(4, 4), (4, 9), (6, 1), (6, 4)].map(|(a, b)| pageblocks(a, b)),
+            [false, true, true, false]
+        );
     }
 
     #[test]

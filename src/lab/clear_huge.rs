@@ -100,31 +100,49 @@ fn gigantic(lab: &Lab<'_>, options: &Options, record: &mut LabRecord) -> Result<
     if !options.gigantic {
         return Ok(true);
     }
-    let (arena, backing) = match Arena::map_gigantic() {
-        Ok(page) => (Ok(page), "hugetlb-1gib"),
-        Err(_) => {
-            record.head.warnings.push(no_gigantic_page());
-            (lab.arena("clearing 1 GiB", GIB, "machine: --no-gigantic"), "huge-pages")
-        }
-    };
-    let mut arena = match arena {
-        Ok(arena) => arena,
-        Err(error @ LabError::NoMemory { .. }) => {
-            let text = format!("1 GiB is not cleared: {error}");
-            record.head.warnings.push(Warning::new("no-gigantic", text, ""));
-            return Ok(true);
-        }
-        Err(other) => return Err(other),
+    let (mut arena, backing) = match gigantic_page(lab)? {
+        Some(page) => (page, "hugetlb-1gib"),
+        None => match lab.arena("clearing 1 GiB", GIB, "--buffer") {
+            Ok(arena) => {
+                record.head.warnings.push(no_gigantic_page());
+                (arena, "huge-pages")
+            }
+            Err(LabError::NoMemory { usable_bytes, .. }) => {
+                let text = format!("1 GiB is not cleared: {} are free", Bytes(usable_bytes));
+                let remedy = "free memory, or leave that part out with --no-gigantic";
+                record.head.warnings.push(Warning::new("no-gigantic", text, remedy));
+                return Ok(true);
+            }
+            Err(other) => return Err(other),
+        },
     };
     record.settings.insert("gigantic_backing".into(), backing.into());
     let runs = lab.runs.min(FEW_RUNS);
     part(lab, record, ("gigantic", runs, 6), &gigantic_cells(), arena.lines_mut())
 }
 
+/// A page of the pool, if one is free on the node that clears it: one from elsewhere would
+/// say more about the way there.
+fn gigantic_page(lab: &Lab<'_>) -> Result<Option<Arena>, LabError> {
+    let node = lab.node()?;
+    let cpu = node.cpus.first().copied().unwrap_or(0);
+    let on_node = || {
+        lab.topo.pin_thread(cpu)?;
+        let Ok(page) = Arena::map_gigantic() else { return Ok(None) };
+        let is_near = page.residency(lab.topo, node.nid).is_ok_and(|r| r.on_node_bytes == r.bytes);
+        let one_node = lab.topo.nodes().len() == 1;
+        Ok((is_near || one_node).then_some(page))
+    };
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(on_node);
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 fn no_gigantic_page() -> Warning {
     Warning::new(
         "no-gigantic-page",
-        "no page of 1 GiB is free: 1 GiB of 2 MiB pages is cleared instead",
+        "no page of 1 GiB is free on this node: 1 GiB of 2 MiB pages is cleared instead",
         "echo 1 > /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages (as root; best soon \
          after boot)",
     )

@@ -11,7 +11,7 @@ use crate::host::preempt;
 use crate::host::remap::{Movable, PUD_BYTES};
 use crate::record::lab::{Factors, Finding, LabPoint, LabRecord, factors};
 use crate::stats::{median, paired_ratios, summarise};
-use crate::units::{Bytes, GIB, MIB};
+use crate::units::{Bytes, MIB};
 use crate::warning::Warning;
 use entries::{Entries, Level, entries};
 
@@ -276,13 +276,11 @@ fn too_low(cases: &[Case], samples: &Samples, bytes: u64) -> Vec<Warning> {
     out
 }
 
-/// The size that reaches every level.
-pub const DEFAULT_BYTES: u64 = GIB;
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::lab::bench_of_tests::with_lab;
+    use crate::units::GIB;
 
     #[test]
     fn places_have_the_alignment_that_the_level_needs() {

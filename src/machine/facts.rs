@@ -223,11 +223,6 @@ impl BootFacts {
         self.config.get(option)?.as_u64()
     }
 
-    /// Whether an option of the configuration is on; `None` where it is not known.
-    pub fn config_flag(&self, option: &str) -> Option<bool> {
-        self.config.get(option)?.as_bool()
-    }
-
     /// A number of vmcoreinfo, decimal or `0x` hexadecimal.
     pub fn vmcore_number(&self, symbol: &str) -> Option<u64> {
         raw::hex_or_decimal(self.vmcoreinfo.get(symbol)?)

@@ -130,8 +130,7 @@ impl Request {
             }
         }
         if logs.is_empty() {
-            let problem = "holds no boot log; --init-times needs one, as dmesg or journalctl -k \
-                           print it";
+            let problem = "holds no boot log; expected one, as dmesg or journalctl -k print it";
             return Err(MachineError::content(&self.specs.join(" and "), None, problem));
         }
         Ok(logs)

@@ -1,28 +1,24 @@
 //! The record that a sweep goes on from, and whose arguments hold.
 
 use super::{Args, Sweep};
-use crate::cli::exit::{self, Failure};
-use crate::cli::{Cli, Verb};
+use crate::cli::exit::Failure;
+use crate::cli::{Cli, Verb, reading};
 use crate::record::any::AnyRecord;
 use clap::Parser;
 use std::ffi::OsString;
-use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// Reads the record; nothing where there is no file yet: a sweep that was killed early
 /// begins anew.
 pub(super) fn read(path: &Path) -> Result<Option<Sweep>, Failure> {
-    let failed = |text: String| Failure::new(exit::FAILED, format!("{}: {text}", path.display()));
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(why) => return Err(failed(why.to_string())),
-    };
-    match AnyRecord::read(&text).map_err(|why| failed(why.to_string()))? {
-        AnyRecord::Sweep(sweep) => Ok(Some(*sweep)),
-        other => Err(failed(format!("is {:?}, not a record of sweep", other.head().schema))),
+    if !path.exists() {
+        return Ok(None);
     }
+    let what = "a record of sweep, as -o wrote it";
+    reading::record(path, reading::MOST_RECORD_BYTES, what, |read| match read {
+        AnyRecord::Sweep(sweep) => Ok(Some(*sweep)),
+        other => Err(other),
+    })
 }
 
 /// Whether the command line asks for nothing of its own: then the record's holds.

@@ -31,8 +31,6 @@ impl MemblockFlags {
     pub const NOMAP: Self = Self(4);
     /// Added by a driver (5.16 on); never handed out.
     pub const DRIVER_MANAGED: Self = Self(8);
-    /// Reserved, and its struct pages are not initialised at boot (6.7 on).
-    pub const RSRV_NOINIT: Self = Self(0x10);
     /// Reserved by memblock's own allocation functions (6.17 on).
     pub const RSRV_KERN: Self = Self(0x20);
 

@@ -122,7 +122,7 @@ fn stretches(
                 within_block(block, at, distance.max(1), then, &prepare);
             }
             if then == Then::FieldsAndFree {
-                free(block);
+                free_pass(block);
             }
             at += block.len();
         }
@@ -178,17 +178,12 @@ fn fill(lines: &mut [Line], first: usize, then: Then) {
 }
 
 /// The second touch of boot: `__free_pages_core` clears a flag and the count.
-fn free(lines: &mut [Line]) {
+pub fn free_pass(lines: &mut [Line]) {
     for line in lines {
         let flags = line.word::<0>();
         line.set_word::<0>(flags & !RESERVED);
         line.set_high_half::<6>(0);
     }
-}
-
-/// The free pass alone.
-pub fn free_pass(lines: &mut [Line]) {
-    free(lines);
 }
 
 /// What the free pass makes of a struct page.

@@ -126,11 +126,6 @@ impl Memblock {
         self.operation(text, line).is_some() || self.dump_line(text, line).is_some()
     }
 
-    /// Whether any debug line was seen.
-    pub fn is_present(&self) -> bool {
-        self.before.is_some() || self.after.is_some() || !self.ops.is_empty()
-    }
-
     /// memblock's memory when `sparse_init` starts, if a dump shows it.
     pub fn memory(&self) -> Option<&[MemoryRegion]> {
         let dump = self.dump_before().or(self.after.as_ref())?;

@@ -1,9 +1,11 @@
 //! Checks of the clock, the CPUs and what else runs on them.
 
 use super::{Check, Files};
+use crate::host::cgroup::{self, Version};
 use crate::host::clock::ClockFacts;
 use crate::machine::cpulist;
 use std::fs;
+use std::path::Path;
 
 /// Clock sources that are read without leaving the processor or the process, one for
 /// each architecture and hypervisor.
@@ -78,7 +80,7 @@ fn affinity(files: &Files<'_>, allowed: Option<usize>) -> Check {
 fn governor(files: &Files<'_>) -> Check {
     const WHAT: (&str, &str) = ("frequency-governor", "frequency governor");
     let policies = files.folders("/sys/devices/system/cpu/cpufreq");
-    let text = |folder: &std::path::Path, name: &str| {
+    let text = |folder: &Path, name: &str| {
         fs::read_to_string(folder.join(name)).ok().map(|text| text.trim().to_owned())
     };
     let mut slow = Vec::new();
@@ -128,56 +130,34 @@ fn busy(files: &Files<'_>, allowed: Option<usize>) -> Check {
     Check::good(WHAT.0, WHAT.1, found).but(load > BUSY_LOAD * cpus as f64, remedy)
 }
 
-/// CPU time that a control group may use: version 2, then version 1.
+/// CPU time that a control group may use.
 fn quota(files: &Files<'_>, allowed: Option<usize>) -> Check {
     const WHAT: (&str, &str) = ("cpu-quota", "CPU quota");
-    let groups = files.text("/proc/self/cgroup").unwrap_or_default();
-    let mut least: Option<f64> = None;
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
-        else {
-            continue;
-        };
-        let controllers: Vec<&str> = controllers.split(',').collect();
-        let found = match controllers.as_slice() {
-            [""] => upwards(path).filter_map(|path| quota_v2(files, &path)).reduce(f64::min),
-            names if names.contains(&"cpu") => {
-                upwards(path).filter_map(|path| quota_v1(files, &path)).reduce(f64::min)
-            }
-            _ => None,
-        };
-        least = [least, found].into_iter().flatten().reduce(f64::min);
-    }
-    let Some(cpus) = least else { return Check::good(WHAT.0, WHAT.1, "none") };
+    let folders = cgroup::folders(files.root, "cpu").into_iter();
+    let least = folders.filter_map(|(version, folder)| quota_of(version, &folder));
+    let Some(cpus) = least.reduce(f64::min) else { return Check::good(WHAT.0, WHAT.1, "none") };
     let found = format!("{cpus:.1} CPUs' time");
-    let enough = allowed.is_some_and(|allowed| cpus >= allowed as f64);
+    let enough = allowed.is_none_or(|allowed| cpus >= allowed as f64);
     let remedy = "raise the control group's cpu.max: the kernel stops all threads when it is used \
                   up";
     Check::good(WHAT.0, WHAT.1, found).but(!enough, remedy)
 }
 
-/// A path and all above it: `/a/b`, `/a`, and the empty one.
-fn upwards(path: &str) -> impl Iterator<Item = String> {
-    let path = path.trim_end_matches('/').to_owned();
-    std::iter::successors(Some(path), |path| path.rfind('/').map(|at| path[..at].to_owned()))
-}
-
-fn quota_v2(files: &Files<'_>, path: &str) -> Option<f64> {
-    let text = files.text(&format!("/sys/fs/cgroup{path}/cpu.max"))?;
-    let (quota, period) = text.split_once(' ')?;
-    share(quota, period)
-}
-
-fn quota_v1(files: &Files<'_>, path: &str) -> Option<f64> {
-    let quota = files.text(&format!("/sys/fs/cgroup/cpu{path}/cpu.cfs_quota_us"))?;
-    let period = files.text(&format!("/sys/fs/cgroup/cpu{path}/cpu.cfs_period_us"))?;
-    share(&quota, &period)
+fn quota_of(version: Version, folder: &Path) -> Option<f64> {
+    let text = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    match version {
+        Version::V1 => share(&text("cpu.cfs_quota_us")?, &text("cpu.cfs_period_us")?),
+        Version::V2 => {
+            let both = text("cpu.max")?;
+            let (quota, period) = both.split_once(' ')?;
+            share(quota, period)
+        }
+    }
 }
 
 /// `max` and -1 are no limit.
 fn share(quota: &str, period: &str) -> Option<f64> {
-    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
+    let (quota, period): (f64, f64) = (quota.trim().parse().ok()?, period.trim().parse().ok()?);
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 

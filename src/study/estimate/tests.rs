@@ -184,15 +184,40 @@ fn changes_that_cannot_be_are_refused() {
     assert!(refused(WhatIf { struct_page_bytes: Some(63), ..none() }).contains("56, 64"));
     let pool = |page_bytes, pages| Some(HugePool { page_bytes, pages });
     assert!(refused(WhatIf { hugepages: pool(2 << 20, 1), ..none() }).contains("gigantic"));
-    assert!(refused(WhatIf { hugepages: pool(1 << 30, 769), ..none() }).contains("at most 768"));
-    assert!(refused(WhatIf { hugepages: pool(1 << 30, u64::MAX), ..none() }).contains("at most"));
+    assert!(refused(WhatIf { hugepages: pool(1 << 30, 769), ..none() }).contains("1 to 768"));
+    assert!(refused(WhatIf { hugepages: pool(1 << 30, u64::MAX), ..none() }).contains("1 to 768"));
+    assert!(refused(WhatIf { hugepages: pool(1 << 30, 0), ..none() }).contains("1 to 768"));
+    assert!(refused(WhatIf { hugepages: pool(2 << 30, 3), ..none() }).contains("pages of 1 GiB"));
+    assert!(refused(WhatIf { device_bytes: Some(1), ..none() }).contains("at least 4 KiB"));
     let hvo = WhatIf { hugepages: pool(1 << 30, 1), hvo: Some(true), ..none() };
     assert!(refused(hvo).contains("from 5.14 on"));
     assert!(refused(WhatIf { hotplug_bytes: Some(1 << 30), ..none() }).contains("memory block"));
-    assert!(refused(WhatIf { hotplug_bytes: Some(0), ..none() }).contains("more than 0"));
+    assert!(refused(WhatIf { hotplug_bytes: Some(0), ..none() }).contains("at least 4 KiB"));
     assert!(refused(WhatIf { kdump_bytes: Some(1 << 20), ..none() }).contains("at least 64 MiB"));
     assert!(refused(WhatIf { kdump_bytes: Some(1 << 40), ..none() }).contains("at most 192 GiB"));
     assert!(refused(WhatIf { threads: Some(53), ..none() }).contains("at most 52"));
+}
+
+/// Struct pages that do not divide a base page keep their memmap, whatever is asked.
+#[test]
+fn memmap_is_given_back_only_where_struct_pages_divide_a_page() {
+    let hugepages = Some(HugePool { page_bytes: 1 << 30, pages: 500 });
+    let with = |bytes, hvo, line: &str| {
+        let what_if =
+            WhatIf { hugepages, struct_page_bytes: Some(bytes), hvo, ..WhatIf::default() };
+        let q = Question { what_if, line: Some(line.parse().unwrap()), ..question() };
+        ask("@2n-skylake-768g", KernelVersion::new(6, 12), &q)
+    };
+    let memmap_bytes = |e: Estimate, name: &str| {
+        e.what_ifs.iter().find(|r| r.name == name).unwrap().memmap_bytes.unwrap()
+    };
+    let base = memmap_bytes(with(64, Some(true), "quiet").unwrap(), "base");
+    let shared = memmap_bytes(with(64, Some(true), "quiet").unwrap(), "together");
+    assert!(shared + (7 << 30) < base, "{shared} {base}");
+    let why = with(96, Some(true), "quiet").unwrap_err().to_string();
+    assert!(why.contains("struct pages of 96 bytes"), "{why}");
+    let whole = memmap_bytes(with(96, None, "hugetlb_free_vmemmap=on").unwrap(), "together");
+    assert!(whole > base, "{whole} {base}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::model::hugetlb::{self, Gathered, Pool};
 use crate::model::range::{Basis, Range, extrapolation};
 use crate::plan::Executor;
 use crate::record::estimate::{WhatIfPart, WhatIfRow};
-use crate::units::Bytes;
+use crate::units::{Bytes, GIB, MIB};
 use crate::warning::Warning;
 
 /// With `CONFIG_NODES_SHIFT=10`, the most that fit into the flags of a page.
@@ -159,21 +159,25 @@ impl WhatIf {
             ));
         }
         if let Some(pool) = self.hugepages {
-            check_pool(pool, machine)?;
+            check_pool(pool, machine, self.page_bytes.unwrap_or(machine.page_bytes))?;
         }
         let asked = [("hotplug", self.hotplug_bytes), ("device-memory", self.device_bytes)];
         for (flag, bytes) in asked {
-            let most = crate::machine::assume::PHYS_LIMIT >> 1;
-            if let Some(bytes) = bytes.filter(|b| *b == 0 || *b > most) {
-                return wrong(format!(
-                    "--{flag} {}: more than 0, at most {}",
-                    Bytes(bytes),
-                    Bytes(most)
-                ));
+            let (least, most) = (machine.page_bytes, crate::machine::assume::PHYS_LIMIT >> 1);
+            if let Some(bytes) = bytes.filter(|b| !(least..=most).contains(b)) {
+                let (bytes, least, most) = (Bytes(bytes), Bytes(least), Bytes(most));
+                return wrong(format!("--{flag} {bytes}: at least {least}, at most {most}"));
             }
         }
         if self.hvo == Some(true) && kernel.version < hugetlb::FIRST_HVO {
             return wrong(format!("--hvo on: Linux has it from {} on", hugetlb::FIRST_HVO));
+        }
+        let odd = self.struct_page_bytes.filter(|bytes| !bytes.is_power_of_two());
+        if let Some(bytes) = odd.filter(|_| self.hvo == Some(true)) {
+            return wrong(format!(
+                "--hvo on: Linux cannot with struct pages of {bytes} bytes; they must divide a \
+                 base page, as 64 does"
+            ));
         }
         Ok(())
     }
@@ -189,14 +193,32 @@ const fn page_sizes(arch: Arch) -> &'static [u64] {
     }
 }
 
-fn check_pool(pool: HugePool, machine: &Machine) -> Result<(), StudyError> {
+/// Huge pages that the buddy allocator cannot give, in bytes, ascending: as each
+/// architecture's `arch_hugetlb_valid_size` has them (recalled).
+const fn gigantic_sizes(arch: Arch, page_bytes: u64) -> &'static [u64] {
+    match (arch, page_bytes) {
+        (Arch::X86_64 | Arch::Riscv64, _) => &[GIB],
+        (Arch::Arm64, 65_536) => &[512 * MIB, 16 * GIB],
+        (Arch::Arm64, _) => &[32 * MIB, GIB],
+        (Arch::Ppc64, _) => &[GIB, 16 * GIB],
+        (Arch::S390x, _) => &[2 * GIB],
+        (Arch::Sparc64, _) => &[256 * MIB, 2 * GIB, 16 * GIB],
+    }
+}
+
+fn check_pool(pool: HugePool, machine: &Machine, page_bytes: u64) -> Result<(), StudyError> {
     let wrong = |text: String| Err(StudyError::Usage(text));
     let size = Bytes(pool.page_bytes);
-    if pool.page_bytes < 16 << 20 || !pool.page_bytes.is_power_of_two() {
+    let sizes = gigantic_sizes(machine.arch, page_bytes);
+    if !sizes.contains(&pool.page_bytes) {
+        let sizes: Vec<String> = sizes.iter().map(|b| Bytes(*b).to_string()).collect();
         return wrong(format!(
-            "--hugepages {size}:{}: only gigantic pages, such as 1GiB, are taken before struct \
-             pages are initialised; smaller ones come from the buddy allocator",
-            pool.pages
+            "--hugepages {size}:{}: {} with pages of {} has gigantic pages of {}; smaller ones \
+             come from the buddy allocator, after struct pages are initialised",
+            pool.pages,
+            machine.arch,
+            Bytes(page_bytes),
+            sizes.join(" and ")
         ));
     }
     let bytes = pool.page_bytes.checked_mul(pool.pages);
@@ -204,7 +226,7 @@ fn check_pool(pool: HugePool, machine: &Machine) -> Result<(), StudyError> {
     if pool.pages == 0 || bytes.is_none_or(|bytes| bytes > have) {
         let most = have / pool.page_bytes;
         return wrong(format!(
-            "--hugepages {size}:{}: the machine has {}, room for at most {most}",
+            "--hugepages {size}:{}: the machine has {}, room for 1 to {most}",
             pool.pages,
             Bytes(have)
         ));
@@ -364,11 +386,13 @@ fn gathered(ran: &Ran) -> Option<Gathered> {
 }
 
 /// Whether this boot gives back the memmap of huge pages, by command line or else by
-/// configuration.
+/// configuration. A struct page must divide a base page for that
+/// (`mm/hugetlb_vmemmap.c: hugetlb_vmemmap_optimizable_size`, recalled).
 pub(super) fn gives_back(case: &Case) -> bool {
     let config = &case.layout.kernel.config;
     let asked = case.line.as_ref().and_then(|line| line.hugetlb_free_vmemmap);
     config.hugetlb_page_optimize_vmemmap
+        && case.layout.struct_page_bytes.is_power_of_two()
         && asked.unwrap_or(config.hugetlb_page_optimize_vmemmap_default_on)
 }
 
