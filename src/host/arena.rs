@@ -6,9 +6,11 @@
 
 use super::error::HostError;
 use super::line::{LINE_BYTES, Line};
+use super::node_memory::node_available_bytes;
 use super::topology::HostTopology;
 use memmap2::{Advice, MmapMut, MmapOptions};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// The alignment of an arena: a huge page of x86-64 and of arm64 with 4 KiB pages.
@@ -95,17 +97,37 @@ impl Arena {
         Ok(Arena { map, start: 0, padded_bytes: GIGANTIC_BYTES, lines, touched: true })
     }
 
+    /// Address space for `lines` lines whose memory will come from node `nid` alone, where
+    /// the kernel permits binding.
+    ///
+    /// # Errors
+    /// As [`Arena::map`] and [`Arena::bind`], other than [`HostError::BindRefused`].
+    pub fn map_on(topo: &HostTopology, lines: usize, nid: u32) -> Result<Arena, HostError> {
+        let mut arena = Arena::map(lines)?;
+        match arena.bind(topo, nid) {
+            Ok(()) | Err(HostError::BindRefused { .. }) => Ok(arena),
+            Err(other) => Err(other),
+        }
+    }
+
     /// Makes all pages come from node `nid` alone. Only before the first touch: that
     /// is, before [`Arena::lines_mut`] and [`Arena::fault_in`].
     ///
     /// # Errors
     /// [`HostError::BindRefused`] where the kernel does not permit it (one may go on
     /// without), [`HostError::NoSuchNode`], [`HostError::NodeNotAllowed`],
-    /// [`HostError::BindTooLate`], [`HostError::Bind`].
+    /// [`HostError::NodeFull`], [`HostError::BindTooLate`], [`HostError::Bind`].
     pub fn bind(&mut self, topo: &HostTopology, nid: u32) -> Result<(), HostError> {
         topo.check_node(nid)?;
         if self.touched {
             return Err(HostError::BindTooLate { nid });
+        }
+        let needed_bytes = self.padded_bytes as u64;
+        match node_available_bytes(Path::new("/"), nid) {
+            Some(free_bytes) if needed_bytes > free_bytes => {
+                return Err(HostError::NodeFull { nid, needed_bytes, free_bytes });
+            }
+            _ => {}
         }
         let area = self.map.get(self.start..self.start + self.padded_bytes).unwrap_or_default();
         topo.bind_area(area, nid)
@@ -115,8 +137,9 @@ impl Arena {
     /// `cpus`. Calls `done(bytes)` after each slice, from any of these threads, and
     /// asks `stop` before each. The first word of every page becomes 0.
     ///
-    /// The kernel ends the process when the node's memory does not suffice: ask
-    /// [`MemoryBudget`](super::budget::MemoryBudget) first.
+    /// The kernel ends the process when memory does not suffice: ask
+    /// [`MemoryBudget`](super::budget::MemoryBudget) first, and where several arenas are
+    /// bound to one node, [`node_available_bytes`] for their sum.
     ///
     /// # Errors
     /// [`HostError::Interrupted`], [`HostError::NoCpus`], [`HostError::Thread`], and

@@ -1,5 +1,6 @@
 //! What can go wrong between this program and this host.
 
+use crate::units::Bytes;
 #[cfg(feature = "hwloc")]
 use hwlocality::errors::{HybridError, RawHwlocError};
 use std::error::Error;
@@ -88,6 +89,19 @@ pub enum HostError {
         bytes: usize,
         /// What the kernel said.
         source: io::Error,
+    },
+    /// The node cannot give what is to be bound to it; the kernel would end this process.
+    #[error(
+        "NUMA node {nid} can give {} and {} are to lie there; ask for less, or free memory on it",
+        Bytes(*.free_bytes), Bytes(*.needed_bytes)
+    )]
+    NodeFull {
+        /// The node asked for.
+        nid: u32,
+        /// Bytes that were to be bound to it.
+        needed_bytes: u64,
+        /// Bytes that it can give.
+        free_bytes: u64,
     },
     /// The arena may already have pages, which binding would not move.
     #[error("memory must be bound to node {nid} before its first touch")]

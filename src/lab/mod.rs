@@ -275,11 +275,13 @@ impl Lab<'_> {
     ) -> Result<Arena, LabError> {
         self.check_memory(what, bytes, flag)?;
         let node = self.node()?;
-        let mut arena = Arena::map(usize::try_from(bytes / 64).unwrap_or(usize::MAX))?;
-        match arena.bind(self.topo, node.nid) {
-            Ok(()) | Err(HostError::BindRefused { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+        let lines = usize::try_from(bytes / 64).unwrap_or(usize::MAX);
+        let mut arena = match Arena::map_on(self.topo, lines, node.nid) {
+            Err(HostError::NodeFull { needed_bytes, free_bytes: usable_bytes, .. }) => {
+                return Err(LabError::NoMemory { what, needed_bytes, usable_bytes, flag });
+            }
+            mapped => mapped?,
+        };
         self.progress.begin("first touch", bytes, Unit::Bytes);
         let done = |bytes| self.progress.advance(bytes);
         let touched = arena.fault_in(self.topo, &node.cpus, &done, self.stop);

@@ -66,6 +66,7 @@ pub fn calibrate(
         let buffer_bytes = buffer_bytes(host)?;
         below = stores::measure(&stores::Bench { lab, buffer_bytes, limit_s: NODE_LIMIT_S })?;
         complete = below.complete;
+        warnings.append(&mut below.warnings);
     }
     warnings
         .extend(limits.warning("intervals are wider there; fewer stores would be no calibration"));

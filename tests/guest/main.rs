@@ -8,6 +8,7 @@ mod check;
 mod vm;
 
 use check::{check_compare, check_layout, check_machine, check_samples, warned};
+use serde_json::Value;
 use vm::Topology;
 
 const MACHINE: (&str, &str) = ("machine", "pageinit machine --json");
@@ -219,4 +220,25 @@ fn a_node_that_is_too_small_is_an_error() {
     assert!(with("0") > 0 && with("6") > 0, "{lines:#?}");
     let refused = lines.iter().filter(|l| l.split(' ').nth(1) == Some("6"));
     refused.for_each(|l| assert!(l.contains("node 1"), "{l}"));
+}
+
+/// `lab clear-huge` takes a gigantic page of the pool, gives it back, and takes none that
+/// lies on another node than the one that it measures.
+#[test]
+#[ignore = "boots a guest: scripts/guest-tests.sh"]
+fn gigantic_pages_of_the_pool_are_cleared_where_they_are_near() {
+    let guest = Topology { nodes: &[(512, 1), (2560, 1)], distances: &[] };
+    let clear = "pageinit lab clear-huge --stores libc-memset --runs 1 --buffer 2MiB \
+                 --touch 2MiB --no-settings --json";
+    let free = "cat /sys/devices/system/node/node1/hugepages/hugepages-1048576kB/free_hugepages";
+    let steps = guest.run_with(
+        "hugepagesz=1G hugepages=1",
+        &[("near", clear), ("free", free), ("far", &format!("taskset 1 {clear}"))],
+    );
+    let near = steps["near"].json();
+    assert_eq!(near["settings"]["gigantic_backing"], "hugetlb-1gib");
+    let of_gigantic = |point: &&Value| point["part"] == "gigantic";
+    assert!(near["points"].as_array().expect("points").iter().filter(of_gigantic).count() > 0);
+    assert_eq!(steps["free"].stdout, "1\n");
+    assert_ne!(steps["far"].json()["settings"]["gigantic_backing"], "hugetlb-1gib");
 }

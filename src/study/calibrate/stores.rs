@@ -17,6 +17,7 @@ use crate::lab::{Lab, LabError, poison_cold, team};
 use crate::progress::Unit;
 use crate::record::calibration::{FirstTouch, PassRate, StoreRate};
 use crate::stats::summarise;
+use crate::warning::Warning;
 
 /// Bytes of struct pages of the passes on warm lines: they fit into any second-level cache.
 const WARM_LINES: usize = 2 * BLOCK_PAGES;
@@ -42,6 +43,8 @@ pub(super) struct Rates {
     pub stores: Vec<StoreRate>,
     pub passes: Vec<PassRate>,
     pub first_touch: Vec<FirstTouch>,
+    /// What could not be measured.
+    pub warnings: Vec<Warning>,
     /// Whether nobody ended it.
     pub complete: bool,
 }
@@ -89,11 +92,13 @@ fn on_node(
     out: &mut Rates,
 ) -> Result<(), LabError> {
     let lines = usize::try_from(bench.buffer_bytes / 64).unwrap_or(usize::MAX);
-    let mut arena = Arena::map(lines)?;
-    match arena.bind(bench.lab.topo, node.nid) {
-        Ok(()) | Err(HostError::BindRefused { .. }) => {}
-        Err(other) => return Err(other.into()),
-    }
+    let mut arena = match Arena::map_on(bench.lab.topo, lines, node.nid) {
+        Err(full @ HostError::NodeFull { .. }) => {
+            out.warnings.push(not_measured(node.nid, &full));
+            return Ok(());
+        }
+        mapped => mapped?,
+    };
     // The memory of a node without CPUs is written from the others.
     let with_cpus = || nodes.iter().filter(|n| !n.cpus.is_empty());
     let near = if node.cpus.is_empty() { with_cpus().next() } else { Some(node) };
@@ -111,6 +116,11 @@ fn on_node(
         out.complete &= complete;
     }
     Ok(())
+}
+
+fn not_measured(nid: u32, full: &HostError) -> Warning {
+    let text = format!("stores and passes on node {nid} are not measured: {full}");
+    Warning::new("node-full", text, "free memory on that node and calibrate again")
 }
 
 fn first_touch(
