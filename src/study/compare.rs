@@ -149,6 +149,7 @@ fn execute<T>(
     record.head.warnings.extend(machine.warnings.iter().chain(&whole.warnings).cloned());
     record.head.warnings.extend(doctor::warnings(host.clock.facts()));
     record.execution = execution(&buffer, &nodes, options);
+    record.execution.is_this_host = Some(machine.is_this_host);
     record.head.warnings.extend(buffer.warnings);
     record.head.warnings.extend(stand_ins(machine, &record.execution.mapping));
     record.head.warnings.extend(served_nodes(machine, &nodes, &host.room.nodes));
@@ -263,7 +264,7 @@ impl Drawing<'_> {
     ) -> Result<(), StudyError> {
         let drawn = self.drawn(rounds, samples);
         record.points = drawn.points();
-        record.ratios = drawn.ratios(&record.baseline);
+        record.ratios = drawn.ratios(&record.baseline, record.execution.whole_label());
         record.prefetch = drawn.prefetch();
         record.published = super::beside::ratios(record);
         let shares: Vec<f64> = samples.iter().flatten().map(RunTimes::overhead_share).collect();

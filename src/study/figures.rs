@@ -126,8 +126,9 @@ impl Drawn<'_> {
         if executed == 0 { 0.0 } else { whole_pages as f64 / executed as f64 }
     }
 
-    /// Every strategy's whole scaled time against the baseline's, run by run.
-    pub fn ratios(&self, baseline: &str) -> Vec<Ratio> {
+    /// Every strategy's whole scaled time against the baseline's, run by run; `label` says
+    /// how such times came about.
+    pub fn ratios(&self, baseline: &str, label: Label) -> Vec<Ratio> {
         let totals = |c: &Candidate, runs: &[RunTimes]| -> Vec<f64> {
             runs.iter().map(|run| self.scaled_ns(c, run, &Part::Total)).collect()
         };
@@ -143,6 +144,7 @@ impl Drawn<'_> {
                     strategy: c.name.clone(),
                     store: c.store.clone(),
                     baseline: baseline.into(),
+                    label: Some(label),
                     median: summary.median,
                     ci95: summary.ci95,
                 }
