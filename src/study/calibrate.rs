@@ -2,8 +2,9 @@
 //!
 //! [`calibrate`] runs `compare` with one thread per node and with all CPUs of the
 //! smallest node, and keeps ns per page of each phase; [`stores`] measures what lies
-//! below. [`phases`] turns a calibration into costs for the model: with one thread nothing is shared, and what many threads
-//! lose against it is put down to memory bandwidth.
+//! below. [`phases`] turns a calibration into costs for the model: with one thread
+//! nothing is shared, and what many threads lose against it is put down to memory
+//! bandwidth.
 
 mod stores;
 

@@ -199,6 +199,9 @@ fn overall(rows: &[DiffRow], kind: &str, threshold: f64) -> (Verdict, String) {
     }
     if kind == "calibrate" || kind.starts_with("lab") {
         let ratios: Vec<f64> = deciding.iter().filter_map(|row| row.ratio).collect();
+        if ratios.is_empty() {
+            return (Verdict::Inconclusive, "no row that decides has a ratio".into());
+        }
         let middle = median(&ratios);
         let rule = format!(
             "the median of the ratios of {} rows, {middle:.3}, against the threshold alone",
