@@ -11,7 +11,7 @@ mod loose;
 mod salvage;
 mod words;
 
-pub(crate) use words::node_in_words;
+pub(crate) use words::{gigantic_in_words, node_in_words};
 
 use salvage::{Salvaged, salvage};
 use serde::Deserialize;

@@ -2,7 +2,8 @@
 //!
 //! [`validate`] predicts every figure of a set, or says why not ([`Reason`]), and
 //! draws statistics per group; [`boot_logs`] does the same with boot logs. [`entries`]
-//! predicts single figures, [`devices`] those of device memory, [`gathered`] what several
+//! predicts single figures, [`devices`] those of device memory, [`later`] those of memory
+//! that is added and of gigantic pages, [`gathered`] what several
 //! figures say together, [`savings`] what changes saved of a boot, and [`leave_out`] fits
 //! the constants of thread scaling anew without one machine. [`sift`] goes before them all
 //! and takes out what cannot be so; [`kernels`] reads versions in authors' words.
@@ -12,6 +13,7 @@ mod devices;
 mod entries;
 mod gathered;
 mod kernels;
+mod later;
 mod leave_out;
 mod savings;
 mod sift;
@@ -93,7 +95,7 @@ impl Reason {
 }
 
 /// The groups with what they hold.
-const GROUPS: [(&str, &str); 16] = [
+const GROUPS: [(&str, &str); 18] = [
     ("threads-anchored", "thread counts, anchored on one thread, median of a machine's posts"),
     ("threads-anchored-posts", "thread counts, anchored on one thread, each post by itself"),
     ("threads-left-out", "the same medians, constants fitted without the machine"),
@@ -105,6 +107,8 @@ const GROUPS: [(&str, &str); 16] = [
     ("boot-cpu-blind", "the boot CPU's phases and whole savings, by class alone"),
     ("device-memory", "struct pages of device memory, by class alone"),
     ("device-ratios", "ratios between ways to write them"),
+    ("added-memory", "memory hotplug, by class alone"),
+    ("gigantic-pages", "gathering gigantic pages, by class alone"),
     ("boot-logs", "nodes of boot logs, by class alone, known processors"),
     ("boot-logs-unknown", "nodes of boot logs, processor unknown"),
     ("boot-logs-serial", "zones of boot logs without deferral, from stamps"),
@@ -237,13 +241,15 @@ fn group(name: &str, title: &str, records: &[Validated]) -> Option<GroupStats> {
 /// Anchored figures are single posts; blind ones every figure of a boot by class, and
 /// devices those of device memory.
 fn range(name: &str, records: &[Validated]) -> Option<RangeStats> {
+    let apart = ["device-memory", "added-memory", "gigantic-pages"];
+    let is_apart = |r: &Validated| r.group.as_deref().is_some_and(|g| apart.contains(&g));
     let is_device = |r: &Validated| r.group.as_deref() == Some("device-memory");
     let posts = |r: &&Validated| r.group.as_deref() == Some("threads-anchored-posts");
     let own = records.iter().filter(|r| match name {
         "anchored" => posts(r),
         "boot-logs" => r.group.as_deref().is_some_and(|g| g.starts_with("boot-logs")),
         "devices" => is_device(r),
-        _ => !r.by_construction && r.anchor.as_deref() == Some("class") && !is_device(r),
+        _ => !r.by_construction && r.anchor.as_deref() == Some("class") && !is_apart(r),
     });
     let judged: Vec<(bool, f64)> = own
         .filter_map(|r| {

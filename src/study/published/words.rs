@@ -179,6 +179,31 @@ fn size_in_words(text: &str) -> Option<u64> {
     None
 }
 
+/// Gigantic pages as `500 x 1G`, `500 pages of 1 GiB`, `1G (11776 pages)` or
+/// `hugepagesz=1G hugepages=500`: the bytes of one, and how many.
+pub(crate) fn gigantic_in_words(what: &str) -> Option<(u64, u64)> {
+    let text = what.to_ascii_lowercase().replace(',', "");
+    let part = |c: char| c.is_whitespace() || matches!(c, '(' | ')' | '=' | ':' | '/');
+    let words: Vec<&str> = text.split(part).filter(|w| !w.is_empty()).collect();
+    let of_1g = ["1g", "1gb", "1gib"];
+    let apart = words.windows(2).any(|pair| matches!(pair, ["1", "gb" | "gib"]));
+    if !apart && !words.iter().any(|word| of_1g.contains(word)) {
+        return None;
+    }
+    let count = |word: &str| word.parse::<u64>().ok().filter(|count| *count > 0);
+    let beside = |before: &str, at: &str, after: &str| match (before, at, after) {
+        // `hugepages=500`, and `500 x 1G`, `500 pages`, `1G pages 500`.
+        ("hugepages" | "pages", at, _) | (_, at, "x" | "pages" | "hugepages") => count(at),
+        (_, at, after) if of_1g.contains(&after) => count(at),
+        _ => None,
+    };
+    let found = (0..words.len()).find_map(|i| {
+        let word = |i: Option<usize>| i.and_then(|i| words.get(i)).copied().unwrap_or_default();
+        beside(word(i.checked_sub(1)), word(Some(i)), word(Some(i + 1)))
+    });
+    Some((1 << 30, found?))
+}
+
 /// The struct pages of a size that the words of device memory or hotplug name.
 pub(super) fn pages_of_sizes(kind: Kind, what: &str, context: &Context) -> Option<u64> {
     let text = what.to_ascii_lowercase();
@@ -257,6 +282,23 @@ mod tests {
         assert_eq!(kind_of("kernel boot", &title), Kind::Boot);
         assert_eq!(kind_of("same, later", &title), Kind::Device);
         assert_eq!(kind_of("memmap_init_zone, before", &title), Kind::Device);
+    }
+
+    #[test]
+    fn gigantic_pages_are_counted_where_words_do() {
+        let five_hundred = [
+            "hugetlb init 500 x 1G pages with HVO, before",
+            "hugetlb 1G pages 500, HVO, before",
+            "500 pages of 1 GiB",
+            "hugepagesz=1G hugepages=500",
+        ];
+        for what in five_hundred {
+            assert_eq!(gigantic_in_words(what), Some((1 << 30, 500)), "{what}");
+        }
+        assert_eq!(gigantic_in_words("12T 1G (11776 pages), before"), Some((1 << 30, 11_776)));
+        for what in ["256c2T (4 node) 1G pages, before", "128c1T 2M, before", "1024 x 2M"] {
+            assert_eq!(gigantic_in_words(what), None, "{what}");
+        }
     }
 
     #[test]

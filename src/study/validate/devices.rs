@@ -85,7 +85,7 @@ fn page_ns(
 }
 
 /// The described machine, with some memory where none is stated.
-fn subject_of(record: &Published) -> Option<Subject> {
+pub(super) fn subject_of(record: &Published) -> Option<Subject> {
     if let Some(subject) = sift::subject_of(record) {
         return Some(subject);
     }

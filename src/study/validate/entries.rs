@@ -5,7 +5,7 @@
 
 use super::gathered::{Machines, Post, anchor_of, swept_machines};
 use super::sift::{subject_of, version_of};
-use super::{Reason, StudyError, devices, judged, left_out};
+use super::{Reason, StudyError, devices, judged, later, left_out};
 use crate::kernel::{KernelModel, KernelVersion};
 use crate::model::cost::Era;
 use crate::model::range::{Basis, Range, extrapolation};
@@ -42,8 +42,8 @@ fn one(
         Kind::Expectation => out(Reason::Expectation),
         Kind::Device => devices::of(record, figure),
         Kind::Reserved => out(Reason::Reserved),
-        Kind::Hotplug => out(Reason::Hotplug),
-        Kind::Huge => out(Reason::Huge),
+        Kind::Hotplug => later::hotplug(record, figure),
+        Kind::Huge => later::huge(record, figure),
         Kind::Other => out(Reason::NotStructPages),
         Kind::Saving | Kind::NodeZeroExtra => out(Reason::NoTime),
         Kind::DeferredNode | Kind::DeferredSlowest => deferred(record, figure, machines),
@@ -239,7 +239,7 @@ fn deferred_ns(predicted: &Predicted, figure: &Figure, less_ns: f64) -> Option<f
 }
 
 /// Whether words speak of the kernel after a change; `after boot` is a point in time.
-fn is_after_change(what: &str) -> bool {
+pub(super) fn is_after_change(what: &str) -> bool {
     let text = what.to_ascii_lowercase();
     text.split_once("after").is_some_and(|(_, rest)| {
         let next = rest.split_whitespace().next().unwrap_or_default();
