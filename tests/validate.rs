@@ -155,7 +155,13 @@ trait Own {
 
 impl Own for Option<String> {
     fn is_none_or_post(&self) -> bool {
-        let own = ["threads-anchored-posts", "boot-cpu-blind", "device-memory", "hotplug"];
+        let own = [
+            "threads-anchored-posts",
+            "boot-cpu-blind",
+            "device-memory",
+            "added-memory",
+            "gigantic-pages",
+        ];
         self.as_deref().is_none_or(|group| own.contains(&group))
     }
 }
@@ -251,6 +257,7 @@ fn one_odd_record_or_figure_is_left_out_alone() {
         (json!({"memory_per_node_gib": -5}), "impossible"),
         (json!({"memory_per_node_gib": 1e12}), "impossible"),
         (json!({"nodes": 1_000_000}), "impossible"),
+        (json!({"nodes": 1024, "memory_per_node_gib": 1e6}), "impossible"),
         (json!({"cpus_per_node": 0}), "impossible"),
         (json!({"cores_per_node": 60}), "impossible"),
         (json!({"arch": "mips64"}), "arch-not-modelled"),
@@ -343,4 +350,45 @@ fn reasons_say_what_is_missing() {
     assert!(predicted(&v, "new", "pgdatinit1", 903.0) > 0.0);
     assert!(predicted(&v, "old", "deferred struct page init", 901.0) > 0.0);
     assert!(predicted(&v, "old", "vmemmap zeroing, boot CPU", 5000.0) > 0.0);
+}
+
+#[test]
+fn a_change_that_came_with_a_kernel_is_predicted_by_its_rules() {
+    let figures = json!([
+        {"what": "deferred init, before", "threads": null, "time_ms": 900.0},
+        {"what": "deferred init, after", "threads": null, "time_ms": 100.0}]);
+    let arm = json!({"arch": "arm64", "cpu": "Ampere Altra Q80-30", "cpus_per_node": 80, "smt": 1});
+    let mut post = record("x", "6.10-rc1", arm, figures);
+    let of = |post: &Value| {
+        let v = validated(std::slice::from_ref(post));
+        let before = predicted(&v, "x", "deferred init, before", 900.0);
+        before / predicted(&v, "x", "deferred init, after", 100.0)
+    };
+    assert_eq!(of(&post), 1.0);
+    post["title"] = json!("use node's number of cpus in deferred_page_init_max_threads");
+    assert!(of(&post) > 4.0, "from 6.11 on every architecture takes all CPUs of a node");
+}
+
+#[test]
+fn added_memory_and_gigantic_pages_are_predicted_where_words_count_them() {
+    let figures = json!([
+        {"what": "memory hotplug of 1 TiB", "threads": 1, "time_ms": 5000.0},
+        {"what": "memory hotplug", "threads": 1, "time_ms": 5001.0},
+        {"what": "hugetlb init 500 x 1G pages, before", "threads": 1, "time_ms": 3900.0},
+        {"what": "hugetlb init 500 x 1G pages, after", "threads": 1, "time_ms": 1300.0}]);
+    let mut post = record("x", "6.8", json!({}), figures);
+    let v = validated(std::slice::from_ref(&post));
+    let ms = predicted(&v, "x", "memory hotplug of 1 TiB", 5000.0);
+    // 268 million pages of 10 to 100 ns.
+    assert!((2.7e3..27e3).contains(&ms), "{ms}");
+    assert_eq!(reason(&v, "x", "memory hotplug", 5001.0), "hotplug");
+    let (before, after) =
+        ("hugetlb init 500 x 1G pages, before", "hugetlb init 500 x 1G pages, after");
+    let ms = predicted(&v, "x", before, 3900.0);
+    assert!((1.3e3..13e3).contains(&ms), "{ms}");
+    assert_eq!(reason(&v, "x", after, 1300.0), "change-unknown");
+    post["source"] = json!("[PATCH v6] hugetlb: parallelize hugetlb page init on boot");
+    let v = validated(&[post]);
+    // Two nodes share it, each on its own memory.
+    assert!(predicted(&v, "x", after, 1300.0) < 0.6 * ms);
 }

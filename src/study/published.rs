@@ -348,7 +348,6 @@ mod tests {
             ),
             (r#"{"id": "x", "measurements": [{"what": "y", "threads": -1}]}"#, "threads"),
             (r#"{"id": "x", "measurements": 5}"#, "measurements"),
-            (r#"{"measurements": [{"what": "y"}]}"#, "what"),
             ("5", ""),
         ];
         for (record, field) in odd {
@@ -369,6 +368,10 @@ mod tests {
     #[test]
     fn a_byte_order_mark_and_a_record_alone_are_read() {
         let alone = r#"{"id": "x", "measurements": [{"what": "kernel boot", "time_ms": 5}]}"#;
+        let nameless = r#"[{"measurements": []}, {"id": 5}]"#;
+        let names: Vec<String> =
+            parse("x", nameless).unwrap().records.into_iter().map(|r| r.id).collect();
+        assert_eq!(names, ["record 1", "5"]);
         for text in [format!("\u{feff}[{alone}]"), alone.into(), format!("\u{feff}{alone}")] {
             assert_eq!(parse("x", &text).unwrap().records[0].id, "x", "{text}");
         }

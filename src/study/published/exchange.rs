@@ -14,7 +14,8 @@ use serde_json::Value;
 
 #[derive(Deserialize)]
 struct Record {
-    id: String,
+    #[serde(default, deserialize_with = "words")]
+    id: Option<String>,
     title: Option<String>,
     source: Option<String>,
     kernel: Option<String>,
@@ -103,7 +104,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Figures, FiguresError> {
     };
     match typed {
         Ok(records) => Ok(Figures {
-            records: records.into_iter().map(published).collect(),
+            records: records.into_iter().zip(1..).map(|(r, n)| published(r, n)).collect(),
             unknown_fields,
             problem: None,
         }),
@@ -139,7 +140,7 @@ fn records_of(document: Value) -> Option<(Vec<Value>, Form)> {
 /// What can be read of the `number`-th record.
 fn readable(value: &Value, number: usize) -> Published {
     if let Ok(record) = Record::deserialize(value) {
-        return published(record);
+        return published(record, number);
     }
     match salvage::<Record, Measurement>(value, "measurements", number) {
         Salvaged::Figures(record, figures) => {
@@ -148,7 +149,7 @@ fn readable(value: &Value, number: usize) -> Published {
                 Ok(measurement) => figure(measurement, &context),
                 Err(unread) => unread,
             });
-            Published { figures: each.collect(), ..published(*record) }
+            Published { figures: each.collect(), ..published(*record, number) }
         }
         Salvaged::Name(id, figures) => Published { id, figures, ..Published::default() },
     }
@@ -178,13 +179,14 @@ fn context_of(record: &Record) -> Context {
     Context::of(&text(&record.title), &text(&record.config), page_kib)
 }
 
-fn published(record: Record) -> Published {
+/// The `number`-th record; that is its name where it has none.
+fn published(record: Record, number: usize) -> Published {
     let context = context_of(&record);
     let machine = record.machine.unwrap_or_default();
     let figures = record.measurements.into_iter().flatten().map(|m| figure(m, &context)).collect();
     let words = [record.config, record.title, record.notes];
     Published {
-        id: record.id,
+        id: record.id.unwrap_or_else(|| format!("record {number}")),
         source: record.source.unwrap_or_default(),
         kernel: record.kernel.unwrap_or_default(),
         config: words.into_iter().flatten().collect::<Vec<_>>().join("; "),

@@ -39,7 +39,10 @@ where
             Salvaged::Figures(Box::new(record), each)
         }
         Err(_) => {
-            let name = value.get("id").and_then(Value::as_str).map(str::to_owned);
+            let name = value.get("id").map(|id| match id.as_str() {
+                Some(text) => text.to_owned(),
+                None => id.to_string(),
+            });
             let mut stand_ins: Vec<Figure> = figures.iter().map(unread).collect();
             if stand_ins.is_empty() {
                 stand_ins.push(unread(&Value::Null));

@@ -120,6 +120,7 @@ fn deferred(
         Err(reason) => return out(reason),
     };
     let step = era_by_words(record, stated, &figure.what);
+    let stated = came_with(record, figure, stated);
     let (version, less_ns) = step.map_or((deferring(stated, figure.threads), 0.0), Step::rules);
     let threads = figure.threads.map(|t| t.max(1)).or((version < PADATA).then_some(1));
     let by_cpus = KernelModel::new(version, subject.machine.arch).threads_by_cpus;
@@ -151,6 +152,20 @@ fn deferred(
         }),
         ..described(record, &figure.what, figure.ms, &predicted)
     }))
+}
+
+/// Changes of the deferred phase by words of their series, and the version they came with.
+const CAME_WITH: [(&str, KernelVersion); 2] = [
+    ("parallelize deferred_init_memmap", PADATA),
+    ("deferred_page_init_max_threads", KernelVersion::new(6, 11)),
+];
+
+/// The version whose rules a post of a change ran by, where words say `after` it.
+fn came_with(record: &Published, figure: &Figure, stated: KernelVersion) -> KernelVersion {
+    let about = format!("{} {}", record.source, record.config).to_ascii_lowercase();
+    let change = CAME_WITH.iter().find(|(name, _)| about.contains(name));
+    let after = is_after_change(&figure.what);
+    change.filter(|_| after).map_or(stated, |(_, version)| stated.max(*version))
 }
 
 /// The first version that deferral was posted for.

@@ -57,7 +57,10 @@ fn machine_reason(record: &Published) -> Option<Reason> {
         }
         // A page size that the architecture has not, or less memory than a section.
         _ => {
-            let subject = subject_of(record)?;
+            let Some(subject) = subject_of(record) else {
+                let stated = m.memory_per_node_gib.or(m.total_memory_gib).is_some();
+                return stated.then_some(Reason::Impossible);
+            };
             let built = subject.prepare(NEWEST, Strategy::Deferred, None);
             built.is_err().then_some(Reason::Impossible)
         }
