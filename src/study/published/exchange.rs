@@ -45,6 +45,10 @@ struct Machine {
     page_size: Option<String>,
     virt: Option<String>,
     virt_assumed: Option<String>,
+    #[serde(default, deserialize_with = "real")]
+    pmem_per_node_tib: Option<f64>,
+    #[serde(default, deserialize_with = "real")]
+    pmem_total_tib: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -67,7 +71,7 @@ struct Measurement {
 
 const RECORD: [&str; 9] =
     ["id", "title", "source", "flag", "kernel", "config", "notes", "machine", "measurements"];
-const MACHINE: [&str; 11] = [
+const MACHINE: [&str; 13] = [
     "cpu",
     "arch",
     "nodes",
@@ -79,6 +83,8 @@ const MACHINE: [&str; 11] = [
     "page_size",
     "virt",
     "virt_assumed",
+    "pmem_per_node_tib",
+    "pmem_total_tib",
 ];
 const MEASUREMENT: [&str; 8] =
     ["what", "threads", "time_ms", "stddev_ms", "pages", "pages_derived", "invalid", "gb_per_s"];
@@ -176,7 +182,11 @@ fn unknown_in_record(record: &Value) -> u64 {
 fn context_of(record: &Record) -> Context {
     let text = |part: &Option<String>| part.clone().unwrap_or_default();
     let page_kib = record.machine.as_ref().and_then(|m| m.page_size.as_deref()).map(page_kib);
-    Context::of(&text(&record.title), &text(&record.config), page_kib)
+    let pmem = record.machine.as_ref().and_then(|m| {
+        let total = || Some(m.pmem_total_tib? / f64::from(m.nodes.filter(|nodes| *nodes > 0)?));
+        m.pmem_per_node_tib.or_else(total)
+    });
+    Context::of(&text(&record.title), &text(&record.config), page_kib).with_node_tib(pmem)
 }
 
 /// The `number`-th record; that is its name where it has none.

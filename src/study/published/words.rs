@@ -4,6 +4,7 @@
 //! record ([`Context`]). [`node_in_words`], [`page_kib`] and [`pages_of_sizes`] read numbers.
 
 use super::Kind;
+use crate::units::TIB;
 
 /// What a record's title and configuration say about all of its measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,8 +12,11 @@ pub(super) struct Context {
     device: bool,
     huge: bool,
     hotplug: bool,
+    deferred: bool,
     /// Bytes of the one size that is named.
     bytes: Option<u64>,
+    /// Bytes of device memory that a field says each node has.
+    node_bytes: Option<u64>,
     page_bytes: u64,
 }
 
@@ -28,9 +32,17 @@ impl Context {
             device: is_device(&text),
             huge: is_huge(&title),
             hotplug: is_hotplug(&title),
+            deferred: is_deferred(&title),
+            node_bytes: None,
             bytes: size_in_words(&text),
             page_bytes: page_kib.filter(|kib| *kib > 0).unwrap_or(4).saturating_mul(1024),
         }
+    }
+
+    /// With so much device memory on each node.
+    pub(super) fn with_node_tib(self, tib: Option<f64>) -> Self {
+        let bytes = tib.filter(|tib| *tib > 0.0).map(|tib| (tib * TIB as f64) as u64);
+        Self { node_bytes: bytes, ..self }
     }
 
     fn kind(self) -> Option<Kind> {
@@ -69,6 +81,10 @@ pub(super) fn kind_of(what: &str, context: &Context) -> Kind {
         _ if context.kind().is_some() => context.kind().unwrap_or_default(),
         _ if has(&["initialised", "initialized", "after patch"]) => Kind::DeferredSlowest,
         _ if has(&["common-iterator", "slowest node"]) => Kind::DeferredSlowest,
+        // A table under the title: `struct page init, 8 threads`.
+        _ if context.deferred && has(&["struct page", "page init", "thread"]) => {
+            Kind::DeferredSlowest
+        }
         _ if has(&["boot"]) || is_memory_size(&text) => Kind::Boot,
         _ => Kind::Other,
     }
@@ -212,7 +228,8 @@ pub(super) fn pages_of_sizes(kind: Kind, what: &str, context: &Context) -> Optio
     }
     // A record's size is not that of one of its nodes.
     let shared = || context.bytes.filter(|_| !text.contains("per node") && !text.contains("/node"));
-    let bytes = size_in_words(&text).or_else(shared)?;
+    let of_node = || context.node_bytes.filter(|_| kind == Kind::Device);
+    let bytes = size_in_words(&text).or_else(of_node).or_else(shared)?;
     Some(bytes / context.page_bytes).filter(|pages| *pages > 0)
 }
 
@@ -257,6 +274,9 @@ mod tests {
             assert_eq!(plain(what), Kind::DeferredNode, "{what}");
         }
         assert_eq!(plain("slowest node"), Kind::DeferredSlowest);
+        let title = Context::of("ktask: deferred struct page init", "", None);
+        assert_eq!(kind_of("struct page init, 8 threads", &title), Kind::DeferredSlowest);
+        assert_eq!(kind_of("boot, 8 threads", &title), Kind::Boot);
         assert_eq!(plain("sparse_init (memmap zeroing)"), Kind::BootZero);
         assert_eq!(plain("vmemmap zeroing, boot CPU"), Kind::BootZero);
         let nodes = ["Node 3: x", "node12", "pgdatinit7", "per node 384 GB"].map(node_in_words);
@@ -311,6 +331,9 @@ mod tests {
         assert_eq!(pages("pmem memmap 3 TB/node, before series", ""), Some(805_306_368));
         assert_eq!(pages("nd_pmem, base, rebind", "100 GB namespace"), Some(26_214_400));
         assert_eq!(pages("pmem memmap init per node", "12 TB pmem over 4 nodes"), None);
+        let field = Context::of("12 TB pmem over 4 nodes", "", None).with_node_tib(Some(3.0));
+        let per_node = pages_of_sizes(Kind::Device, "pmem memmap init per node", &field);
+        assert_eq!(per_node, Some(805_306_368));
         assert_eq!(pages("reduction, 4 nodes, 12 TB", ""), None);
         assert_eq!(pages("nd_pmem, 750 ms", ""), None);
     }
