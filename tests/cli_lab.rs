@@ -79,15 +79,15 @@ fn bad_sizes_and_names_are_usage_errors() {
     let fails = |args: &[&str], parts: &[&str]| {
         run(&[&["lab"], args].concat()).fails(2, parts);
     };
-    fails(&["prefetch", "--buffer", "5000B"], &["--buffer 4.9 KiB", "multiple of 4 KiB"]);
+    fails(&["prefetch", "--buffer", "5000B"], &["--buffer 5000B", "multiple of 4KiB"]);
     fails(&["prefetch", "--buffer", "64MB"], &["64MiB"]);
     fails(&["prefetch", "--stores", "portabel"], &["portabel", "did you mean \"portable\"?"]);
     fails(&["prefetch", "--threads", "60000"], &["--threads 60000"]);
     fails(&["prefetch", "--runs", "0"], &["--runs"]);
-    fails(&["clear-huge", "--buffer", "3MiB"], &["--buffer 3 MiB", "4 MiB"]);
-    fails(&["clear-huge", "--touch", "100B"], &["--touch 100 B"]);
-    fails(&["mremap", "--size", "4KiB"], &["--size 4 KiB", "2 MiB"]);
-    fails(&["pte-scan", "--size", "1MiB"], &["--size 1 MiB"]);
+    fails(&["clear-huge", "--buffer", "3MiB"], &["--buffer 3MiB", "4MiB"]);
+    fails(&["clear-huge", "--touch", "100B"], &["--touch 100B"]);
+    fails(&["mremap", "--size", "4KiB"], &["--size 4KiB", "2MiB"]);
+    fails(&["pte-scan", "--size", "1MiB"], &["--size 1MiB"]);
     fails(&["pte-scann"], &["pte-scan"]);
 }
 

@@ -6,10 +6,9 @@
 //! file; knows nothing of what is in it.
 
 use serde::Serialize;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Why a file could not be saved. Whatever it held before is intact.
 #[derive(Debug, thiserror::Error)]
@@ -135,10 +134,12 @@ impl Target {
         let temporary = Temporary::at(self.temporary_path());
         let made = temporary.create();
         let file = made.map_err(|why| self.failed("making a file beside it failed", why))?;
+        // Held until the file has its name, if the file system has locks: see `is_locked`.
+        let _ = file.try_lock();
         self.keep_mode(&file);
         write_and_sync(&file, text).map_err(|why| self.failed("writing it failed", why))?;
-        drop(file);
         self.put(&temporary)?;
+        drop(file);
         self.kind = Kind::Replaced;
         // The new text is in place: an error here must not read as if the old one were.
         sync_folder(&self.folder).map_err(|why| self.failed(UNSYNCED, why))
@@ -207,12 +208,8 @@ impl Target {
             let pid = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(SUFFIX));
             let pid = pid.and_then(|digits| digits.parse::<u32>().ok());
             let is_dead = |pid: u32| !Path::new("/proc").join(pid.to_string()).exists();
-            // A process of another host or container has no entry there, but writes fast.
-            let is_old = || {
-                let changed = entry.metadata().and_then(|found| found.modified()).ok();
-                changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > LEFTOVER_AGE)
-            };
-            if pid.is_some_and(is_dead) && is_old() {
+            // A process of another container has no entry there, but holds its lock.
+            if pid.is_some_and(is_dead) && !is_locked(&entry.path()) {
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -225,8 +222,6 @@ impl Target {
 
 /// What failed when the file is new but its name may not last.
 const UNSYNCED: &str = "its new text is in place, but syncing its folder failed";
-/// Temporary files that nobody wrote to for so long are nobody's.
-const LEFTOVER_AGE: Duration = Duration::from_secs(60);
 
 /// What temporary files end in, after the process's id.
 const SUFFIX: &str = ".pageinit-tmp";
@@ -252,6 +247,12 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// Whether a process, of whatever container, is writing this file.
+fn is_locked(path: &Path) -> bool {
+    let locked = File::open(path).map(|file| file.try_lock());
+    matches!(locked, Ok(Err(TryLockError::WouldBlock)))
 }
 
 fn write_and_sync(mut file: &File, text: &str) -> io::Result<()> {
@@ -372,16 +373,14 @@ mod tests {
         let dead = dir.path().join(format!(".a.json.4194399{SUFFIX}"));
         let other = dir.path().join(format!(".b.json.4194399{SUFFIX}"));
         let mine = dir.path().join(".a.json.notes");
-        let young = dir.path().join(format!(".a.json.4194398{SUFFIX}"));
-        for file in [&dead, &other, &mine, &young] {
+        let held = dir.path().join(format!(".a.json.4194398{SUFFIX}"));
+        for file in [&dead, &other, &mine, &held] {
             fs::write(file, "half").unwrap();
         }
-        let long_ago = std::time::SystemTime::now() - 2 * LEFTOVER_AGE;
-        for file in [&dead, &other, &mine] {
-            OpenOptions::new().write(true).open(file).unwrap().set_modified(long_ago).unwrap();
-        }
+        let writer = File::open(&held).unwrap();
+        writer.try_lock().unwrap();
         Target::new(&dir.path().join("a.json"), false).unwrap();
         assert_eq!([dead.exists(), other.exists(), mine.exists()], [false, true, true]);
-        assert!(young.exists(), "another container's process may be writing it");
+        assert!(held.exists(), "another container's process is writing it");
     }
 }
