@@ -18,6 +18,7 @@ pub mod lines;
 pub mod memblock;
 mod parse;
 pub mod quoted;
+mod stamps;
 pub mod times;
 
 pub use boot::{Boot, Fact, InitForm, Sign};
