@@ -10,6 +10,7 @@
 pub mod boot;
 mod clean;
 mod collect;
+mod cpu_lists;
 pub mod evidence;
 pub mod explain;
 pub mod facts;

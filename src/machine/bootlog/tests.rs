@@ -112,6 +112,10 @@ fn times_come_with_their_caveats() {
     assert_eq!(times[1].caveats, expected);
     let stalled = read("node 0 initialised, 32170688 pages in 1ms\n").boots[0].init_times();
     assert_eq!((stalled[0].caveats[0], stalled[0].ns_per_page), (Caveat::StalledTick, None));
+    for pages in [1_500_000, 4_000_000] {
+        let text = format!("Linux version 4.19.0\nnode 0 initialised, {pages} pages in 1ms\n");
+        assert_eq!(read(&text).boots[0].init_times()[0].caveats, [Caveat::StalledTick], "{pages}");
+    }
     let honest = read("node 0 initialised, 32203456 pages in 894ms\n").boots[0].init_times();
     assert!(honest[0].caveats.is_empty() && honest[0].ns_per_page.unwrap() > 27.0);
 }
