@@ -10,6 +10,7 @@ use super::text::size;
 use super::tree::{Files, Folder, Held, NODES};
 use super::{Arch, Cpu, MachineError, cpulist, sysfs};
 use crate::pfn::Nid;
+use crate::warning::Warning;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
@@ -62,8 +63,12 @@ fn evidence(name: &str, files: &(impl Files + ?Sized)) -> Result<Evidence, Machi
         }
         let path = format!("{directory}/meminfo");
         let bytes = read(files, name, &path, |text| total_of(text, nid))?.flatten();
-        let row = |text: &str| distances_of(text, ids.len());
-        read(files, name, &format!("{directory}/distance"), row)?;
+        let path_of_row = format!("{directory}/distance");
+        if let Some(count) = read(files, name, &path_of_row, distances_of)?
+            && count != ids.len()
+        {
+            out.warnings.push(other_nodes(&path_of_row, count, ids.len()));
+        }
         let node = out.node(nid);
         node.bytes = bytes.map(|value| Known { value, at: at(&path) });
         node.cpus = cpus.map(|(mut ids, at)| {
@@ -116,17 +121,21 @@ fn mask(text: &str) -> Result<Vec<u32>, String> {
         .ok_or_else(|| "is no mask of CPUs; expected words such as 00000000,0000000f".into())
 }
 
-/// The distances to all `nodes`; the table is made by [`sysfs::distances`].
-fn distances_of(text: &str, nodes: usize) -> Result<(), String> {
+/// How many distances a node has; the table is made by [`sysfs::distances`].
+fn distances_of(text: &str) -> Result<usize, String> {
     let mut count = 0;
     for word in text.split_whitespace() {
         let _: u32 = word.parse().map_err(|_| format!("{word:?} is no distance"))?;
         count += 1;
     }
-    if count == nodes {
-        return Ok(());
-    }
-    Err(format!("holds {count} distances; expected one for each of the nodes, {nodes}"))
+    Ok(count)
+}
+
+fn other_nodes(path: &str, count: usize, nodes: usize) -> Warning {
+    let text = format!(
+        "{path} holds {count} distances, and the tree has {nodes} nodes; distances are not used"
+    );
+    Warning::new("distances-of-other-nodes", text, "capture all of /sys/devices/system/node")
 }
 
 /// Release, architecture and processor.
@@ -246,7 +255,6 @@ mod tests {
             ("node0/meminfo", "Node 7 MemTotal: 1048576 kB", "node 7"),
             ("node0/meminfo", "Node 0 MemTotal: -5 kB", "\"-5 kB\" is no size"),
             ("node0/distance", "abc", "no distance"),
-            ("node0/distance", "10 20", "2 distances"),
         ] {
             let dir = tempfile::tempdir().unwrap();
             put(&dir, &format!("{NODES}/node0/meminfo"), "Node 0 MemTotal: 1048576 kB\n");
@@ -254,6 +262,10 @@ mod tests {
             let error = folder(dir.path()).unwrap_err().to_string();
             assert!(error.contains(file) && error.contains(words), "{error}");
         }
+        let dir = tempfile::tempdir().unwrap();
+        put(&dir, &format!("{NODES}/node0/distance"), "10 20");
+        let found = folder(dir.path()).unwrap();
+        assert_eq!(found.warnings[0].code, "distances-of-other-nodes");
     }
 
     #[test]

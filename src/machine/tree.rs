@@ -161,7 +161,8 @@ pub struct Held {
 impl Held {
     /// Reads a tarball, packed with gzip or not. `name` is for errors.
     ///
-    /// Symbolic links are not followed, hard links are; only files below `sys` and `proc` or of nodes count.
+    /// Symbolic links are not followed, hard links are; only files below `sys` and `proc`
+    /// or of nodes count.
     ///
     /// # Errors
     ///

@@ -18,9 +18,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// other architectures than x86_64 a log leaves too much open, such as the size of a
 /// section: their reservations are assumed like any machine's.
 pub fn facts(boot: &Boot, machine: &Machine) -> Option<BootFacts> {
-    if machine.arch != Arch::X86_64 {
-        return None;
-    }
     let memory = boot.memblock.memory()?;
     let memblock_memory = memory.iter().map(|m| MemoryFact {
         start: m.range.start,

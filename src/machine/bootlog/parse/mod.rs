@@ -2,8 +2,9 @@
 //!
 //! [`message`] offers a message to the parsers of all topics, one file each: [`ident`]
 //! (release, command line, page size), [`ranges`] (maps, nodes, zones), [`cpus`],
-//! [`platform`] (hardware, hypervisors), [`init`] (times, huge pages) and [`signs`]. [`super::memblock`] reads the debug
-//! lines. [`number`] and the like are their common words.
+//! [`platform`] (hardware, hypervisors), [`init`] (times, huge pages) and [`signs`].
+//! [`super::memblock`] reads the debug lines. [`number`] and the like are their common
+//! words.
 
 mod cpus;
 mod ident;
