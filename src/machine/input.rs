@@ -176,6 +176,7 @@ impl Request {
         let boot = boots.pop().filter(|_| boots.is_empty());
         let evidence = combine(evidence)?;
         let mut machine = complete(name, &evidence, &self.answers)?;
+        boot.iter().for_each(|boot| super::bootlog::facts::share_cpus(boot, &mut machine));
         let facts = boot.as_ref().filter(|boot| is_of(name, boot, &machine));
         let facts = facts.and_then(|boot| super::bootlog::facts::facts(boot, &machine));
         machine.boot = facts.map(Arc::new);
@@ -189,7 +190,9 @@ impl Request {
     /// The boot contradicts itself, or something is missing that cannot be assumed.
     pub fn of_boot(&self, name: &str, boot: &Boot) -> Result<Machine, MachineError> {
         let evidence = combine(vec![super::bootlog::evidence::evidence(name, boot)?])?;
-        complete(name, &evidence, &self.answers)
+        let mut machine = complete(name, &evidence, &self.answers)?;
+        super::bootlog::facts::share_cpus(boot, &mut machine);
+        Ok(machine)
     }
 
     /// The boot of a log that is meant.

@@ -191,6 +191,10 @@ pub struct Boot {
     pub guest: Option<Fact<String>>,
     /// The processor that software imitates, such as `QEMU TCG CPU`.
     pub emulated: Option<Fact<String>>,
+    /// Whether the kernel made nodes of its own (`numa=fake=`).
+    pub has_fake_nodes: bool,
+    /// ppc64: whether the hash MMU is in use.
+    pub has_hash_mmu: bool,
     /// The first line that cannot be true.
     pub flaw: Option<Fact<String>>,
     /// The firmware's map (`BIOS-e820:`).

@@ -26,6 +26,14 @@ pub(super) fn read(boot: &mut Boot, text: &str, line: u64) -> bool {
             let host = text.strip_prefix("Booting paravirtualized kernel on ");
             hypervisor(boot, host.filter(|h| h.trim() != "bare hardware"), line)
         }
+        Some(b'F') => {
+            boot.has_fake_nodes |= text.starts_with("Faking node ");
+            false
+        }
+        Some(b'h') => {
+            boot.has_hash_mmu |= text.starts_with("hash-mmu: Initializing");
+            false
+        }
         Some(b's') => {
             // `arch/s390/kernel/setup.c: setup_arch`; natively means in an LPAR.
             let host = text.strip_prefix("setup: Linux is running ");
