@@ -17,12 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// and reservations as they stood before `sparse_init`, and the kernel's release, or where
 /// it leaves too much open: then reservations are assumed like any machine's.
 pub fn facts(boot: &Boot, machine: &Machine) -> Option<BootFacts> {
-    if is_open(boot, machine.arch) {
-        return None;
-    }
     let memory = boot.memblock.memory()?;
     let kernel = boot.kernel()?.value.clone();
     let root = root(boot, machine, &kernel)?;
+    if is_open(boot, machine, root) {
+        return None;
+    }
+    let vmcoreinfo = vmcoreinfo(boot, machine.arch, root);
     let memblock_memory = memory.iter().map(|m| MemoryFact {
         start: m.range.start,
         end: m.range.end,
@@ -49,8 +50,8 @@ pub fn facts(boot: &Boot, machine: &Machine) -> Option<BootFacts> {
         memblock_memory: memblock_memory.collect(),
         reserved_before_sparse: boot.memblock.reserved_before_sparse()?,
         node_data: node_data.collect(),
-        vmcoreinfo: vmcoreinfo(boot, machine.arch, root),
-        vmemmap_base: None,
+        vmemmap_base: vmemmap_base(machine, boot),
+        vmcoreinfo,
         allocations: allocations(&boot.memblock),
         frees: Some(frees(&boot.memblock)),
         zones: Vec::new(),
@@ -120,24 +121,41 @@ fn vmcoreinfo(boot: &Boot, arch: Arch, root: (u32, bool)) -> BTreeMap<String, St
         return out;
     }
     out.insert("NUMBER(MAX_PHYSMEM_BITS)".into(), root.0.to_string());
-    // Memory for the memmap is asked for from the start of the linear map on.
-    let callers = ["vmemmap_alloc_block_zero", "__earlyonly_bootmem_alloc", "memmap_alloc"];
-    let is_memmap = |caller: &str| callers.contains(&caller) || caller.starts_with("vmemmap_");
-    let first = boot.memblock.allocations.iter().find(|a| a.nid.is_some() && is_memmap(&a.caller));
-    if let Some(first) = first {
-        out.insert("NUMBER(PHYS_OFFSET)".into(), format!("{:#x}", first.min_addr));
+    if let Some(start) = linear_start(boot) {
+        out.insert("NUMBER(PHYS_OFFSET)".into(), format!("{start:#x}"));
     }
     out
 }
 
+/// Where arm64 has the memmap with pages of 16 KiB and 52 bits of addresses
+/// (`arch/arm64/include/asm/memory.h: VMEMMAP_START`, v6.12); elsewhere it is the usual place.
+fn vmemmap_base(machine: &Machine, boot: &Boot) -> Option<u64> {
+    if machine.arch != Arch::Arm64 || machine.page_bytes != 16_384 {
+        return None;
+    }
+    let start = 0u64.wrapping_sub((1 << 30) + (1 << 44) - (1 << 38));
+    let pages = linear_start(boot)? >> 14;
+    Some(start.wrapping_sub(pages.wrapping_mul(64)))
+}
+
+/// arm64: where the linear map begins, from where on memory for the memmap is asked for.
+fn linear_start(boot: &Boot) -> Option<u64> {
+    let callers = ["vmemmap_alloc_block_zero", "__earlyonly_bootmem_alloc", "memmap_alloc"];
+    let is_memmap = |caller: &str| callers.contains(&caller) || caller.starts_with("vmemmap_");
+    let own = |a: &&LoggedAllocation| a.nid.is_some() && is_memmap(&a.caller);
+    boot.memblock.allocations.iter().find(own).map(|a| a.min_addr)
+}
+
 /// Whether the log leaves open what a layout depends on. Of hash MMUs and of IBM Z the
 /// captured boots ran in an emulator without large pages, and real machines have them.
-fn is_open(boot: &Boot, arch: Arch) -> bool {
+/// arm64 is known with the pages and address bits of the captured boots.
+fn is_open(boot: &Boot, machine: &Machine, root: (u32, bool)) -> bool {
     let line = boot.cmdline.as_ref().map_or("", |c| c.value.as_str());
     let is_emulated_hash =
         boot.guest.is_some() && line.split_whitespace().any(|w| w == "disable_radix");
     let segment = |a: &LoggedAllocation| a.caller.starts_with("vmem_") && a.bytes >= 1 << 20;
-    match arch {
+    match machine.arch {
+        Arch::Arm64 => !matches!((machine.page_bytes, root.0), (4096, 48) | (16_384, 52)),
         Arch::Ppc64 => boot.has_hash_mmu && !is_emulated_hash,
         Arch::S390x => boot.memblock.allocations.iter().any(segment),
         Arch::Sparc64 => true,
