@@ -62,6 +62,27 @@ fn an_estimate_stands_beside_the_logs_own_times() {
 }
 
 #[test]
+fn guests_are_estimated_as_guests_and_imitated_processors_not_validated() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let dmi = "[    0.000000] DMI: QEMU Standard PC (Q35 + ICH9, 2009), BIOS 1\n";
+    let guest = file(dir.path(), "guest.log", &format!("{dmi}{LOG}"));
+    let tcg = LOG.replace("Intel(R) Xeon(R) Gold 6154 CPU @ 3.00GHz", "AMD QEMU TCG CPU");
+    let tcg = file(dir.path(), "tcg.log", &tcg);
+    for (log, code) in [(&guest, "guest"), (&tcg, "emulated")] {
+        let e = json(&["estimate", "-m", log, "--json"]);
+        assert_eq!(e["processor"]["virt"], "guest", "{log}");
+        assert!(cli::warning_codes(&e).contains(&code), "{log}");
+    }
+    let real = json(&["estimate", "-m", &guest, "--virt", "bare-metal", "--json"]);
+    assert_eq!(real["processor"]["virt"], "bare-metal");
+    let rows = |log: &str| json(&["validate", "--boot-log", log, "--json"])["records"].clone();
+    let reason = rows(&tcg)[0]["left_out"].as_str().unwrap_or_default().to_owned();
+    assert!(reason.starts_with("emulated"), "{reason}");
+    let is_own = |r: &Value| r["id"] == "guest.log" && r["left_out"].is_null();
+    assert!(rows(&guest).as_array().is_some_and(|all| all.iter().any(is_own)));
+}
+
+#[test]
 fn options_of_the_logs_command_line_that_cost_time_are_taken() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let plain = file(dir.path(), "plain.log", LOG);

@@ -28,6 +28,17 @@ fn files_that_cannot_be_read_are_named() {
 }
 
 #[test]
+fn logs_that_are_not_there_are_no_machines() {
+    let dir = TempDir::new().expect("a temporary folder");
+    let logs = "node 0 initialised, 9 pages in 9ms\n".repeat(3);
+    let logs = file(&dir, "three.log", logs.as_bytes()).display().to_string();
+    let times = |boot| run(&["machine", "-m", &logs, "--init-times", "--boot", boot]);
+    times("4").fails(2, &["three.log holds 3 boots", "--boot N"]);
+    times("3").ok();
+    run(&["validate", "--boot-log", "nofile"]).fails(1, &["nofile: no such file", "a boot log"]);
+}
+
+#[test]
 fn files_with_other_content_are_named_with_the_line() {
     let dir = TempDir::new().expect("a temporary folder");
     let hwloc = "<?xml version=\"1.0\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n\

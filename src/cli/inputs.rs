@@ -41,13 +41,14 @@ pub(super) struct InputArgs {
     /// Architecture, where the input does not say
     #[arg(long, value_name = "NAME", value_parser = parse_arch)]
     arch: Option<Arch>,
-    /// Memory of each node whose size the input does not say
+    /// Memory of each node whose size the input does not say. An answer that contradicts
+    /// an input is an error
     #[arg(long, value_name = "SIZE")]
     memory_per_node: Option<Bytes>,
-    /// CPUs of each node, where the input does not say
+    /// CPUs of each node of which the input does not say them
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=4096))]
     cpus_per_node: Option<u32>,
-    /// Processor's name, where the input does not say
+    /// Processor's name, where the input does not say, or hides it (with a warning)
     #[arg(long, value_name = "TEXT")]
     cpu_model: Option<String>,
 }

@@ -104,6 +104,9 @@ fn init_times(args: &Args) -> Result<ExitCode, Failure> {
     let mut warnings = Vec::new();
     let mut boots = Vec::new();
     for (name, log) in &logs {
+        if request.boot.is_some() && !log.boots.is_empty() {
+            request.one(name, log)?;
+        }
         add_log(name, log, request.boot, &mut boots, &mut warnings);
     }
     if args.json {

@@ -4,6 +4,7 @@ use super::exit::Failure;
 use super::output;
 use super::reading;
 use super::saving::{SaveArgs, save_and_show};
+use crate::machine::MachineError;
 use crate::machine::input::{Format, Request};
 use crate::report;
 use crate::study::published::{self, Figures};
@@ -65,7 +66,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if !args.boot_log.is_empty() {
         let specs = args.boot_log.clone();
         let format = Some(Format::BootLog);
-        let logs = Request { specs, format, ..Request::default() }.logs()?;
+        let logs = Request { specs, format, ..Request::default() }.logs().map_err(not_a_log)?;
         boot_logs::add(&mut record, &logs, args.anchor == Some(AnchorArg::FirstNode))?;
     }
     save_and_show(keeper, &record, || {
@@ -76,6 +77,17 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         output::data(&report::validate::text(&record))
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A missing file is no machine that could be written in another way.
+fn not_a_log(error: MachineError) -> Failure {
+    match error {
+        MachineError::NoSuchFile { path } => {
+            let text = format!("{}: no such file; expected a boot log, or -", path.display());
+            Failure::new(super::exit::FAILED, text)
+        }
+        other => other.into(),
+    }
 }
 
 fn read(path: &Path) -> Result<Figures, Failure> {

@@ -32,6 +32,10 @@ pub struct CommandLine {
     pub hugetlb_free_vmemmap: Option<bool>,
     /// `maxcpus=`: CPUs brought online at boot; 0 is the boot CPU alone, as `nosmp`.
     pub maxcpus: Option<u32>,
+    /// `nr_cpus=`: CPUs that there can be; 0 is ignored.
+    pub nr_cpus: Option<u32>,
+    /// `possible_cpus=`: the same, on x86_64 alone.
+    pub possible_cpus: Option<u32>,
     /// `nosmp`.
     pub nosmp: bool,
     /// `nosmt` or `nosmt=force`: one thread per core.
@@ -228,6 +232,12 @@ impl CommandLine {
             "maxcpus" => {
                 self.maxcpus = Some(value.parse().map_err(|_| "a number of CPUs")?);
             }
+            "nr_cpus" | "possible_cpus" => {
+                let count = value.parse().map_err(|_| "a number of CPUs")?;
+                let own =
+                    if key == "nr_cpus" { &mut self.nr_cpus } else { &mut self.possible_cpus };
+                *own = Some(count).filter(|n| *n > 0);
+            }
             "hugepagesz" => {
                 let bytes = whole_size(value).filter(|b| b.is_power_of_two());
                 *huge_bytes = Some(bytes.ok_or("a page size such as 2M or 1G")?);
@@ -273,6 +283,8 @@ impl CommandLine {
             memmap: Vec::new(),
             mem_bytes: None,
             maxcpus: None,
+            nr_cpus: None,
+            possible_cpus: None,
             nosmp: false,
             nosmt: false,
             ..line
@@ -282,6 +294,8 @@ impl CommandLine {
     /// CPUs online when the deferred phase starts, of `present` with `per_core` threads
     /// each. Linux brings CPUs up by number, which is not modelled: only the count is.
     pub fn online_cpus(&self, present: u32, per_core: u32) -> u32 {
+        let limits = [self.nr_cpus, self.possible_cpus];
+        let present = limits.into_iter().flatten().fold(present, u32::min);
         let threads = if self.nosmt { present.div_ceil(per_core.max(1)) } else { present };
         match self.maxcpus {
             _ if self.nosmp => threads.min(1),
@@ -403,6 +417,7 @@ mod tests {
             "kernelcore=101%",
             "numa=fake=0",
             "maxcpus=all",
+            "nr_cpus=all",
             "hugepagesz=3M",
             "hugepages=1:x",
             "nosmt=1",
@@ -423,6 +438,9 @@ mod tests {
         assert_eq!(line("maxcpus=8 nosmt").online_cpus(64, 2), 8);
         assert_eq!(line("maxcpus=0").online_cpus(64, 2), 1);
         assert_eq!(line("nosmp").online_cpus(0, 2), 0);
+        assert_eq!(line("nr_cpus=8 nosmt").online_cpus(64, 2), 4);
+        assert_eq!(line("nr_cpus=8 possible_cpus=6 maxcpus=7").online_cpus(64, 2), 6);
+        assert_eq!(line("nr_cpus=0").online_cpus(64, 2), 64);
     }
 
     proptest! {

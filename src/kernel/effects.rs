@@ -1,7 +1,7 @@
 //! What a kernel command line makes of a machine before memblock places anything.
 //!
 //! [`apply`] gives the machine that boots: memory cut by `mem=` and `memmap=`, CPUs
-//! left out by `maxcpus=`, `nosmp` and `nosmt`, nodes merged by `numa=off` or split
+//! left out by `nr_cpus=`, `maxcpus=`, `nosmp` and `nosmt`, nodes merged by `numa=off` or split
 //! by `numa=fake=` (`numa_fake`). [`gigantic_pages`] reserves what `hugepages=` asks
 //! for. Zones ([`super::zones`]) and the switch `early_page_ext`
 //! ([`KernelModel::with_command_line`]) are read from the line where they matter.
@@ -73,6 +73,9 @@ fn ignored(kernel: &KernelModel, line: &CommandLine) -> Vec<Warning> {
     if !line.memmap.is_empty() && kernel.arch != Arch::X86_64 {
         note("memmap= is known on x86_64 alone", "use mem= elsewhere");
     }
+    if line.possible_cpus.is_some() && kernel.arch != Arch::X86_64 {
+        note("possible_cpus= is known on x86_64 alone", "use nr_cpus= elsewhere");
+    }
     out
 }
 
@@ -83,11 +86,16 @@ fn bring_up_cpus(machine: &mut Machine, line: &CommandLine) {
         Some(most) => most.max(1) as usize,
         None => usize::MAX,
     };
-    if most == usize::MAX && !line.nosmt {
+    let possible = line.possible_cpus.filter(|_| machine.arch == Arch::X86_64);
+    let possible = [line.nr_cpus, possible].into_iter().flatten().min();
+    let possible = possible.map_or(usize::MAX, |n| n as usize);
+    if most.min(possible) == usize::MAX && !line.nosmt {
         return;
     }
     let mut cores = BTreeSet::new();
-    let mut all: BTreeSet<u32> = machine.nodes.iter().flat_map(|n| n.cpus.clone()).collect();
+    // `kernel/smp.c: nrcpus`: the numbers beyond are none of any CPU.
+    let all: BTreeSet<u32> = machine.nodes.iter().flat_map(|n| n.cpus.clone()).collect();
+    let mut all: BTreeSet<u32> = all.into_iter().take(possible).collect();
     if line.nosmt {
         let siblings = machine.cpus.iter().filter(|c| !cores.insert(c.core));
         siblings.for_each(|c| {

@@ -151,21 +151,12 @@ impl Request {
     }
 
     fn finish(&self, name: &str, contents: Vec<(String, Content)>) -> Result<Loaded, MachineError> {
-        let asks = self.answers != Answers::default();
         if let [(_, Content::Whole(machine))] = contents.as_slice()
-            && !asks
+            && self.answers == Answers::default()
         {
             let machine = (**machine).clone();
             return Ok(Loaded { machine, explained: Vec::new(), boot: None });
         }
-        // One log alone may show all that memblock knew; with other inputs beside it,
-        // the machine need not be the one that booted.
-        let alone = match contents.as_slice() {
-            [(spec, Content::Log(log))] if !asks && log.numactl.is_empty() => {
-                Some(self.one(spec, log)?.clone())
-            }
-            _ => None,
-        };
         let (mut evidence, mut boots) = (Vec::new(), Vec::new());
         for (spec, content) in contents {
             match content {
@@ -185,7 +176,9 @@ impl Request {
         let boot = boots.pop().filter(|_| boots.is_empty());
         let evidence = combine(evidence)?;
         let mut machine = complete(name, &evidence, &self.answers)?;
-        let facts = alone.and_then(|boot| super::bootlog::facts::facts(&boot, &machine));
+        boot.iter().for_each(|boot| super::bootlog::facts::share_cpus(boot, &mut machine));
+        let facts = boot.as_ref().filter(|boot| is_of(name, boot, &machine));
+        let facts = facts.and_then(|boot| super::bootlog::facts::facts(boot, &machine));
         machine.boot = facts.map(Arc::new);
         Ok(Loaded { machine, explained: evidence.explain(), boot })
     }
@@ -197,11 +190,17 @@ impl Request {
     /// The boot contradicts itself, or something is missing that cannot be assumed.
     pub fn of_boot(&self, name: &str, boot: &Boot) -> Result<Machine, MachineError> {
         let evidence = combine(vec![super::bootlog::evidence::evidence(name, boot)?])?;
-        complete(name, &evidence, &self.answers)
+        let mut machine = complete(name, &evidence, &self.answers)?;
+        super::bootlog::facts::share_cpus(boot, &mut machine);
+        Ok(machine)
     }
 
     /// The boot of a log that is meant.
-    fn one<'l>(&self, input: &str, log: &'l BootLog) -> Result<&'l Boot, MachineError> {
+    ///
+    /// # Errors
+    ///
+    /// The log holds none, or several and none of them is chosen.
+    pub fn one<'l>(&self, input: &str, log: &'l BootLog) -> Result<&'l Boot, MachineError> {
         let several = || MachineError::SeveralBoots {
             input: input.into(),
             boots: log.boots.iter().take(20).map(Boot::summary).collect(),
@@ -218,6 +217,18 @@ impl Request {
             }
         }
     }
+}
+
+/// Whether what memblock said in `boot` is true of `machine`: another input or an answer
+/// may have filled gaps, but its nodes and their memory are still the log's.
+fn is_of(name: &str, boot: &Boot, machine: &Machine) -> bool {
+    let answers = Answers { arch: Some(machine.arch), ..Answers::default() };
+    let Ok(own) = (Request { answers, ..Request::default() }).of_boot(name, boot) else {
+        return false;
+    };
+    let memory =
+        |m: &Machine| -> Vec<_> { m.nodes.iter().map(|n| (n.nid, n.memory.clone())).collect() };
+    own.page_bytes == machine.page_bytes && memory(&own) == memory(machine)
 }
 
 fn named(spec: &str) -> Option<Format> {

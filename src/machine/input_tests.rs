@@ -217,6 +217,27 @@ fn a_machine_of_256_nodes_and_2048_cpus() {
 
 // A mail with a log and, below it, what `numactl -H` says of the same machine.
 #[test]
+fn an_exact_log_stays_exact_when_its_gaps_are_filled() {
+    let log = "../shared/boots/6.12_n4-uneven.log";
+    if !std::path::Path::new(log).exists() {
+        return eprintln!("{log} is not there; this test does nothing");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let numactl = dir.path().join("n.txt").display().to_string();
+    let text = "available: 4 nodes (0-3)\nnode 0 size: 1988 MB\nnode 1 size: 5983 MB\n\
+                node 2 size: 4030 MB\nnode 3 size: 3023 MB\nnode distances:\nnode 0 1 2 3\n\
+                0: 10 20 20 20\n1: 20 10 20 20\n2: 20 20 10 20\n3: 20 20 20 10\n";
+    fs::write(&numactl, text).unwrap();
+    let specs = vec![log.to_string(), numactl];
+    let loaded = Request { specs, ..Request::default() }.load().unwrap();
+    assert_eq!(loaded.machine.distance(Nid(0), Nid(3)), 20);
+    assert!(loaded.machine.boot.is_some());
+    let answers = Answers { cpu_model: Some("Foo".into()), ..Answers::default() };
+    let request = Request { specs: vec![log.into()], answers, ..Request::default() };
+    assert!(request.load().unwrap().machine.boot.is_some());
+}
+
+#[test]
 fn a_log_and_numactl_in_one_text_are_two_inputs() {
     let log = "Hello,\n> [    0.000000] Linux version 6.1.0 (x86_64-linux-gnu-gcc) #1\n\
                > [    0.1] Early memory node ranges\n\

@@ -189,7 +189,24 @@ impl Node {
     }
 }
 
+/// The code of the warning that a machine is a guest.
+pub(crate) const GUEST: &str = "guest";
+
+/// The code of the warning that software imitates a machine's processors.
+pub(crate) const EMULATED: &str = "emulated";
+
 impl Machine {
+    /// Whether its input shows that a hypervisor stands below the kernel.
+    pub fn is_guest(&self) -> bool {
+        self.warnings.iter().any(|w| w.code == GUEST) || self.is_emulated()
+    }
+
+    /// Whether its input shows that software imitates the processors, so that no time of
+    /// it is that of a real one.
+    pub fn is_emulated(&self) -> bool {
+        self.warnings.iter().any(|w| w.code == EMULATED)
+    }
+
     /// A machine of which nothing is known but its nodes' memory: ids from 0 on.
     ///
     /// For models and tests; front ends fill in the rest and pass [`check::finish`].

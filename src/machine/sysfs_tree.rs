@@ -10,6 +10,7 @@ use super::text::size;
 use super::tree::{Files, Folder, Held, NODES};
 use super::{Arch, Cpu, MachineError, cpulist, sysfs};
 use crate::pfn::Nid;
+use crate::warning::Warning;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
@@ -18,7 +19,7 @@ use std::path::Path;
 ///
 /// # Errors
 ///
-/// There is no node, or a link leads out of the tree or in a circle.
+/// There is no node, a value is damaged, or a link leads out of the tree or in a circle.
 pub fn folder(path: &Path) -> Result<Evidence, MachineError> {
     let folder = Folder::open(path)?;
     let evidence = evidence(&path.display().to_string(), &folder)?;
@@ -32,7 +33,7 @@ pub fn folder(path: &Path) -> Result<Evidence, MachineError> {
 ///
 /// # Errors
 ///
-/// As [`Held::read_tar`].
+/// As [`Held::read_tar`], or a value is damaged.
 pub fn tarball(name: &str, bytes: impl Read, is_gzip: bool) -> Result<Evidence, MachineError> {
     evidence(name, &Held::read_tar(name, bytes, is_gzip)?)
 }
@@ -49,24 +50,28 @@ pub fn this_host(root: &Path) -> Result<Evidence, MachineError> {
 fn evidence(name: &str, files: &(impl Files + ?Sized)) -> Result<Evidence, MachineError> {
     let mut out = Evidence::new(name, "sysfs tree");
     let at = |path: &str| Place { input: format!("{name}/{path}"), line: None };
-    let known_text = |path: &str| Some((files.text(path)?.trim().to_string(), at(path)));
     identity(&mut out, files, &at);
-    let online = files.text("sys/devices/system/cpu/online");
-    let online = online.and_then(|text| cpulist::parse(text.trim()).ok());
+    let online = read(files, name, "sys/devices/system/cpu/online", list)?;
     let ids = sysfs::node_ids(files);
     for &nid in &ids {
         let directory = format!("{NODES}/node{nid}");
-        let list = known_text(&format!("{directory}/cpulist"));
-        let list = list.and_then(|(text, at)| Some((cpulist::parse(&text).ok()?, at)));
-        let list = list.or_else(|| {
-            let (text, at) = known_text(&format!("{directory}/cpumap"))?;
-            Some((cpus_of_mask(&text)?, at))
-        });
-        let bytes = known_text(&format!("{directory}/meminfo"));
-        let bytes = bytes.and_then(|(text, at)| Some((total_of(&text)?, at)));
+        let path = format!("{directory}/cpulist");
+        let mut cpus = read(files, name, &path, list)?.map(|ids| (ids, at(&path)));
+        if cpus.is_none() {
+            let path = format!("{directory}/cpumap");
+            cpus = read(files, name, &path, mask)?.map(|ids| (ids, at(&path)));
+        }
+        let path = format!("{directory}/meminfo");
+        let bytes = read(files, name, &path, |text| total_of(text, nid))?.flatten();
+        let path_of_row = format!("{directory}/distance");
+        if let Some(count) = read(files, name, &path_of_row, distances_of)?
+            && count != ids.len()
+        {
+            out.warnings.push(other_nodes(&path_of_row, count, ids.len()));
+        }
         let node = out.node(nid);
-        node.bytes = bytes.map(|(value, at)| Known { value, at });
-        node.cpus = list.map(|(mut ids, at)| {
+        node.bytes = bytes.map(|value| Known { value, at: at(&path) });
+        node.cpus = cpus.map(|(mut ids, at)| {
             if let Some(online) = &online {
                 ids.retain(|id| online.binary_search(id).is_ok());
             }
@@ -88,6 +93,49 @@ fn evidence(name: &str, files: &(impl Files + ?Sized)) -> Result<Evidence, Machi
     out.distances = table.map(|value| Known { value, at: at(NODES) });
     out.cpus = topology(&out, files).map(|value| Known { value, at: at("sys/devices/system/cpu") });
     Ok(out)
+}
+
+/// What `parse` makes of a file; `None` where it is not there. What it refuses is an
+/// error of a captured tree, called `name`, and nothing known of this host, which has none.
+fn read<T>(
+    files: &(impl Files + ?Sized),
+    name: &str,
+    path: &str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, MachineError> {
+    match files.text(path).map(|text| parse(text.trim())) {
+        Some(Ok(value)) => Ok(Some(value)),
+        Some(Err(problem)) if !name.is_empty() => {
+            Err(MachineError::content(&format!("{name}/{path}"), None, problem))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn list(text: &str) -> Result<Vec<u32>, String> {
+    cpulist::parse(text).map_err(|e| e.to_string())
+}
+
+fn mask(text: &str) -> Result<Vec<u32>, String> {
+    cpus_of_mask(text)
+        .ok_or_else(|| "is no mask of CPUs; expected words such as 00000000,0000000f".into())
+}
+
+/// How many distances a node has; the table is made by [`sysfs::distances`].
+fn distances_of(text: &str) -> Result<usize, String> {
+    let mut count = 0;
+    for word in text.split_whitespace() {
+        let _: u32 = word.parse().map_err(|_| format!("{word:?} is no distance"))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn other_nodes(path: &str, count: usize, nodes: usize) -> Warning {
+    let text = format!(
+        "{path} holds {count} distances, and the tree has {nodes} nodes; distances are not used"
+    );
+    Warning::new("distances-of-other-nodes", text, "capture all of /sys/devices/system/node")
 }
 
 /// Release, architecture and processor.
@@ -123,10 +171,17 @@ fn identity(out: &mut Evidence, files: &(impl Files + ?Sized), at: &impl Fn(&str
     out.cpu_model = model.map(|value| Known { value, at: at(path) });
 }
 
-/// `Node 0 MemTotal:       58458112 kB`.
-fn total_of(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find(|line| line.contains("MemTotal:"))?;
-    size(line.split_once("MemTotal:")?.1)
+/// `Node 0 MemTotal:       58458112 kB`, which has to be of node `nid`.
+fn total_of(meminfo: &str, nid: Nid) -> Result<Option<u64>, String> {
+    let Some((head, bytes)) = meminfo.lines().find_map(|line| line.split_once("MemTotal:")) else {
+        return Ok(None);
+    };
+    let other = head.trim().strip_prefix("Node ").filter(|n| n.trim() != nid.to_string());
+    if let Some(other) = other {
+        return Err(format!("is of node {}, and stands under node {nid}", other.trim()));
+    }
+    let bytes = bytes.trim();
+    size(bytes).map(Some).ok_or_else(|| format!("{bytes:?} is no size of memory"))
 }
 
 /// The CPUs of a mask such as `00000000,0000ffff`, highest word first.
@@ -188,6 +243,29 @@ mod tests {
         assert_eq!(cpus_of_mask("0000"), Some(vec![]));
         assert_eq!(cpus_of_mask("xyz"), None);
         assert_eq!(cpus_of_mask(&"1,".repeat(3000)), None);
+    }
+
+    #[test]
+    fn damaged_values_are_errors_with_the_file() {
+        for (file, text, words) in [
+            ("node0/cpulist", "abc", "neither a CPU number"),
+            ("node0/cpulist", "3-0", "backwards"),
+            ("node0/cpulist", "0-4294967295", "above"),
+            ("node0/cpumap", "xyz", "no mask"),
+            ("node0/meminfo", "Node 7 MemTotal: 1048576 kB", "node 7"),
+            ("node0/meminfo", "Node 0 MemTotal: -5 kB", "\"-5 kB\" is no size"),
+            ("node0/distance", "abc", "no distance"),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            put(&dir, &format!("{NODES}/node0/meminfo"), "Node 0 MemTotal: 1048576 kB\n");
+            put(&dir, &format!("{NODES}/{file}"), text);
+            let error = folder(dir.path()).unwrap_err().to_string();
+            assert!(error.contains(file) && error.contains(words), "{error}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        put(&dir, &format!("{NODES}/node0/distance"), "10 20");
+        let found = folder(dir.path()).unwrap();
+        assert_eq!(found.warnings[0].code, "distances-of-other-nodes");
     }
 
     #[test]

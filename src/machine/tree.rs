@@ -161,7 +161,8 @@ pub struct Held {
 impl Held {
     /// Reads a tarball, packed with gzip or not. `name` is for errors.
     ///
-    /// Links are not followed; only files below `sys` and `proc` or of nodes count.
+    /// Symbolic links are not followed, hard links are; only files below `sys` and `proc`
+    /// or of nodes count.
     ///
     /// # Errors
     ///
@@ -185,11 +186,15 @@ impl Held {
                 return Err(fail(format!("the archive has more than {MAX_ENTRIES} entries")));
             }
             let kind = entry.header().entry_type();
+            let mut text = Vec::new();
             if kind.is_symlink() || kind.is_hard_link() {
                 let target = entry.link_name().map_err(damaged)?.unwrap_or_default().into_owned();
-                links.insert(path.clone(), target);
+                if kind.is_hard_link() {
+                    text = linked(&path, &target, &files).map_err(fail)?;
+                } else {
+                    links.insert(path.clone(), target);
+                }
             }
-            let mut text = Vec::new();
             if kind.is_file() && is_of_interest(&path) {
                 entry.by_ref().take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(damaged)?;
             }
@@ -250,6 +255,17 @@ impl Files for Held {
         let names = self.names.get(directory).into_iter().flatten().cloned();
         numbers_of(names, prefix)
     }
+}
+
+/// The text of the file that a hard link means, which stands before it in the archive.
+fn linked(path: &str, target: &Path, files: &[(String, String)]) -> Result<Vec<u8>, String> {
+    if !is_of_interest(path) {
+        return Ok(Vec::new());
+    }
+    let target = safe(target)?;
+    let found = files.iter().rev().take(MAX_ENTRIES).find(|(own, _)| *own == target);
+    let absent = || format!("{path} is a hard link to {target}, which is not in the archive");
+    Ok(found.ok_or_else(absent)?.1.clone().into_bytes())
 }
 
 /// Whether a file may say something about nodes, CPUs or memory.

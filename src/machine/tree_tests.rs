@@ -13,8 +13,10 @@ fn archive(entries: &[(&str, Option<&str>, &str)]) -> Vec<u8> {
         header.set_size(text.len() as u64);
         header.set_entry_type(tar::EntryType::Regular);
         if let Some(target) = link {
-            header.set_entry_type(tar::EntryType::Symlink);
-            header.set_link_name_literal(target).unwrap();
+            let hard = target.strip_prefix("hard:");
+            let kind = hard.map_or(tar::EntryType::Symlink, |_| tar::EntryType::Link);
+            header.set_entry_type(kind);
+            header.set_link_name_literal(hard.unwrap_or(target)).unwrap();
         }
         header.set_cksum();
         builder.append(&header, text.as_bytes()).unwrap();
@@ -44,6 +46,16 @@ fn archives_are_read_wherever_the_tree_begins() {
     let bare = held(&[("node0/meminfo", None, "Node 0"), ("node0/memory32/x", None, "")]).unwrap();
     assert_eq!(bare.text(&format!("{NODES}/node0/meminfo")).unwrap(), "Node 0");
     assert_eq!(bare.numbers(&format!("{NODES}/node0"), "memory"), [32]);
+}
+
+#[test]
+fn hard_links_are_files() {
+    let (first, second) = ("sys/devices/system/node/node0/x", "sys/devices/system/node/node1/x");
+    let link = format!("hard:{first}");
+    let found = held(&[(first, None, "Node 0"), (second, Some(&link), "")]).unwrap();
+    assert_eq!(found.text(second).unwrap(), "Node 0");
+    let error = held(&[(first, None, "x"), (second, Some("hard:nothing"), "")]).unwrap_err();
+    assert!(error.contains(second) && error.contains("nothing"), "{error}");
 }
 
 #[test]

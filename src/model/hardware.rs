@@ -92,7 +92,8 @@ impl Hardware {
     /// What is known and assumed about `machine`; `layout` says where its memmap lies.
     pub fn of(machine: &Machine, layout: &Layout, virt: Option<Virt>, scaling: Scaling) -> Self {
         let class = processors::classify(machine.cpu_model.as_deref());
-        let guest = virt == Some(Virt::Guest) || (virt.is_none() && class.is_generic_guest());
+        let guest = virt == Some(Virt::Guest)
+            || (virt.is_none() && (class.is_generic_guest() || machine.is_guest()));
         let mut out = Self {
             class,
             virt: if guest { Virt::Guest } else { Virt::BareMetal },

@@ -130,6 +130,9 @@ fn fewer_cpus_and_one_node() {
     };
     assert_eq!(cpus(""), [1, 2, 4, 1]);
     assert_eq!(cpus("maxcpus=2"), [1, 1, 0, 0]);
+    assert_eq!(cpus("nr_cpus=4"), [1, 2, 1, 0]);
+    assert_eq!(cpus("nr_cpus=0"), [1, 2, 4, 1]);
+    assert_eq!(cpus("possible_cpus=3 maxcpus=5"), [1, 2, 0, 0]);
     assert_eq!(cpus("nosmp"), [1, 0, 0, 0]);
     assert_eq!(cpus("numa=off"), [8]);
 }
@@ -158,4 +161,9 @@ fn options_that_do_nothing_are_said() {
         assert_eq!(affected(&real, release, line).notes[0].code, "option-ignored", "{release}");
     }
     assert!(affected(&real, "6.1", "early_page_ext").notes.is_empty());
+    assert!(affected(&real, "6.1", "possible_cpus=1").notes.is_empty());
+    let kernel = KernelModel::from_release("6.12", Arch::Ppc64).expect("modelled");
+    let line = "possible_cpus=1".parse().expect("valid");
+    let notes = apply(&Machine { arch: Arch::Ppc64, ..real }, &kernel, &line).notes;
+    assert!(notes.iter().any(|n| n.message.contains("possible_cpus=")), "{notes:?}");
 }

@@ -185,6 +185,18 @@ pub struct Boot {
     pub smt: Option<Fact<u32>>,
     /// CPUs of nodes, where the log lists them.
     pub node_cpus: BTreeMap<Nid, Fact<Vec<u32>>>,
+    /// The node of each CPU in the affinity table (`SRAT: PXM`), in its order.
+    pub srat_cpus: Vec<Fact<Nid>>,
+    /// What says that a hypervisor stands below the kernel.
+    pub guest: Option<Fact<String>>,
+    /// The processor that software imitates, such as `QEMU TCG CPU`.
+    pub emulated: Option<Fact<String>>,
+    /// Whether the kernel made nodes of its own (`numa=fake=`).
+    pub has_fake_nodes: bool,
+    /// ppc64: whether the hash MMU is in use.
+    pub has_hash_mmu: bool,
+    /// The first line that cannot be true.
+    pub flaw: Option<Fact<String>>,
     /// The firmware's map (`BIOS-e820:`).
     pub e820: Vec<MapRange>,
     /// The map after `mem=` and `memmap=` (`user:`).
@@ -225,6 +237,8 @@ pub struct Boot {
     pub dropped: u64,
     /// CPUs in `node_cpus`, of all nodes together.
     pub(super) listed_cpus: usize,
+    /// The node whose list of CPUs goes on in lines of its own.
+    pub(super) listing_nid: Option<Nid>,
     /// The node that zone lines belong to now.
     pub(super) current_nid: Option<Nid>,
 }
@@ -238,6 +252,7 @@ impl Boot {
             has_stamps: self.has_stamps,
             current_nid: self.current_nid,
             listed_cpus: self.listed_cpus,
+            listing_nid: self.listing_nid,
             ..Self::default()
         };
         *self == empty

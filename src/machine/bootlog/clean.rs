@@ -2,9 +2,10 @@
 //!
 //! [`clean`] takes one physical line apart: `> ` of mails, names of files as grep
 //! writes them, `<6>`, `kern  :info  :`, `/dev/kmsg` fields, journald and syslog
-//! heads, time stamps of all forms and caller ids. [`without_escapes`] removes what
-//! terminals add. Used by [`super::join`].
+//! heads, time stamps of all forms ([`super::stamps`]) and caller ids.
+//! [`without_escapes`] removes what terminals add. Used by [`super::join`].
 
+use super::stamps::{Bracket, bracket, wall_clock};
 use std::borrow::Cow;
 
 /// A line without what stands in front of its message.
@@ -57,8 +58,8 @@ pub(super) fn clean(line: &str) -> Cleaned<'_> {
         is_marked: false,
         is_foreign: false,
     };
-    // Each kind of prefix stands at most once or twice, so that six rounds suffice.
-    for _ in 0..6 {
+    // Each kind of prefix stands at most once or twice, so that eight rounds suffice.
+    for _ in 0..8 {
         let Some(rest) = step(&mut out) else { break };
         out.text = rest;
         out.is_marked = true;
@@ -78,11 +79,15 @@ fn step<'l>(out: &mut Cleaned<'l>) -> Option<&'l str> {
                 Bracket::Other => {}
             }
             out.has_stamp |= out.seconds.is_some_and(|s| s > 0.0);
-            Some(rest)
+            // `journalctl -k -o short-monotonic` names the host behind such a stamp.
+            Some(host(rest.trim_start(), out).unwrap_or(rest))
         }
         b'<' => priority(text),
         b'k' => kernel_word(text),
-        b'0'..=b'9' => kmsg(text).or_else(|| head(text, out)).or_else(|| file_name(text)),
+        b'0'..=b'9' => kmsg(text)
+            .or_else(|| head(text, out))
+            .or_else(|| line_number(text))
+            .or_else(|| file_name(text)),
         _ => head(text, out).or_else(|| file_name(text)),
     }
 }
@@ -94,36 +99,6 @@ fn without_quotes(line: &str) -> &str {
         rest = inner.trim_start();
     }
     rest
-}
-
-enum Bracket {
-    Seconds(f64),
-    Difference,
-    Other,
-}
-
-/// `[    1.234567]`, `[  +0.000010]`, `[Jun21 23:09]`, `[Mon Jun  5 10:00:00 2023]`,
-/// `[   T12]`.
-fn bracket(text: &str) -> Option<(Bracket, &str)> {
-    let window = text.as_bytes().get(..text.len().min(40))?;
-    let close = window.iter().position(|&b| b == b']')?;
-    let inner = text.get(1..close)?.trim();
-    let rest = text.get(close + 1..)?;
-    let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
-    let decimal = |t: &str| t.split_once('.').is_some_and(|(a, b)| digits(a) && digits(b));
-    if decimal(inner) {
-        return Some((Bracket::Seconds(inner.parse().ok()?), rest));
-    }
-    let first = inner.as_bytes().first()?;
-    if matches!(first, b'+' | b'-') && decimal(inner.get(1..)?.trim()) {
-        return Some((Bracket::Difference, rest));
-    }
-    let is_other = match first {
-        b'T' | b'C' if inner.len() <= 8 => digits(inner.get(1..)?),
-        b'A'..=b'Z' => inner.len() >= 10 && inner.contains(':') && inner.contains(' '),
-        _ => false,
-    };
-    is_other.then_some((Bracket::Other, rest))
 }
 
 /// `<6>`.
@@ -151,26 +126,43 @@ fn kmsg(text: &str) -> Option<&str> {
     (fields.len() < 60 && numbers >= 3).then_some(rest)
 }
 
-/// `Feb 03 00:24:02 host kernel: ` and `2024-02-03T00:24:02+0000 host kernel: `.
-fn head<'l>(text: &'l str, out: &mut Cleaned<'l>) -> Option<&'l str> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (first, mut rest) = text.split_once(' ')?;
-    let is_clock = |t: &str| t.len() >= 8 && t.bytes().filter(|&b| b == b':').count() >= 2;
-    if MONTHS.contains(&first) {
-        let (day, after) = rest.trim_start().split_once(' ')?;
-        let (clock, after) = after.split_once(' ')?;
-        if !day.bytes().all(|b| b.is_ascii_digit()) || !is_clock(clock) {
-            return None;
-        }
-        rest = after;
-    } else if first.len() < 19 || !first.starts_with("20") || !is_clock(first) {
+/// What stands behind a stamp that journald, syslog or a logger of consoles wrote:
+/// `host kernel: `, `host sshd[1]: `, or the message itself.
+fn host<'l>(text: &'l str, out: &mut Cleaned<'l>) -> Option<&'l str> {
+    let (host, rest) = text.split_once(' ')?;
+    let is_host = (1..=255).contains(&host.len())
+        && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
+    // A message may have a colon after its second word too, as `Zone ranges:` has.
+    let (program, message) = rest.split_once(':').filter(|(p, _)| p.len() <= 64 && is_host)?;
+    let has_pid = || {
+        let pid = program.strip_suffix(']').and_then(|p| p.rsplit_once('['));
+        pid.is_some_and(|(name, pid)| {
+            let digits = !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit());
+            digits && !name.contains(char::is_whitespace)
+        })
+    };
+    if program != "kernel" && !has_pid() {
         return None;
     }
-    let (_host, rest) = rest.split_once(' ')?;
-    let (program, message) = rest.split_once(':')?;
     out.is_foreign = program != "kernel";
-    (program.len() <= 64).then(|| message.strip_prefix(' ').unwrap_or(message))
+    Some(message.strip_prefix(' ').unwrap_or(message))
+}
+
+/// `Feb 03 00:24:02 host kernel: `, `2024-02-03T00:24:02+0000 host kernel: ` and other
+/// stamps without brackets.
+fn head<'l>(text: &'l str, out: &mut Cleaned<'l>) -> Option<&'l str> {
+    let rest = wall_clock(text)?;
+    Some(host(rest, out).unwrap_or(rest))
+}
+
+/// The number that `cat -n` and `less -N` put in front of a line.
+fn line_number(text: &str) -> Option<&str> {
+    let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    if let Some(rest) = rest.strip_prefix('\t') {
+        return Some(rest);
+    }
+    let stamp = rest.strip_prefix(' ').map(str::trim_start)?;
+    bracket(stamp).map(|_| stamp)
 }
 
 /// `dmesg.txt:` and `dmesg.txt:12:` in front of a stamp.
@@ -209,6 +201,22 @@ mod tests {
             "kern  :info  : [    0.1] Zone ranges:",
             "kernel: Zone ranges:",
             "6,123,456789,-;Zone ranges:",
+            "[    0.000000 <    0.000000>] Zone ranges:",
+            "[<    0.000000>] Zone ranges:",
+            "[    1.234567] host-1.example.org kernel: Zone ranges:",
+            "2026-06-05T10:00:00,123456+00:00 Zone ranges:",
+            "kern  :info  : 2026-06-05T10:00:00,123456+00:00 Zone ranges:",
+            "1780000000.123456 host kernel: Zone ranges:",
+            "Fri 2026-06-05 10:00:00 UTC host kernel: Zone ranges:",
+            "2026-06-05 10:00:00 Zone ranges:",
+            "2026-06-05 10:00:00.123 [    0.1] Zone ranges:",
+            "[2026-06-05 10:00:00.123] Zone ranges:",
+            "[2026-06-05T10:00:00Z] [    0.1] Zone ranges:",
+            "[10:00:00.123] [    0.1] Zone ranges:",
+            "Jun 05 10:00:00 [    0.1] Zone ranges:",
+            "     1\t[    0.1] Zone ranges:",
+            "     1\tZone ranges:",
+            "     17 [    0.1] Zone ranges:",
             "Feb 03 00:24:02 host kernel: Zone ranges:",
             "Feb  3 00:24:02 host kernel: [    0.1] Zone ranges:",
             "2024-02-03T00:24:02+0000 host kernel: Zone ranges:",
@@ -221,13 +229,20 @@ mod tests {
 
     #[test]
     fn what_is_no_prefix_stays() {
-        for line in ["[mem 0x0-0xfff]", "[<memory-less node>]", "node   0: [mem 0x0-0x1]", "a: b"] {
+        for line in ["[mem 0x0-0xfff]", "[<memory-less node>]", "node   0: [mem 0x0-0x1]", "a: b"]
+            .into_iter()
+            .chain(["[0000:00:01.0] x", "0 1 2", "Fri is a day", "2026 is a year", "1.5 x"])
+            .chain(["host kernel: x", "May be", "2026-06-05 x", "12 [mem 0x0-0x1]"])
+        {
             assert_eq!(clean(line).text, line);
             assert!(!clean(line).is_marked);
         }
         assert_eq!(clean("[    7.250000] x").seconds, Some(7.25));
         let foreign = clean("Feb 03 00:24:02 host systemd[1]: node 0 initialised");
         assert!(foreign.is_foreign && foreign.is_marked);
+        let foreign = clean("[    7.25] host systemd[1]: node 0 initialised");
+        assert!(foreign.is_foreign && foreign.seconds == Some(7.25));
+        assert!(!clean("2026-06-05 10:00:00 Zone ranges:").is_foreign);
     }
 
     #[test]

@@ -7,7 +7,8 @@
 use super::boot::{Boot, MapRange, NodeRange};
 use super::explain::explain;
 use crate::machine::MachineError;
-use crate::machine::evidence::{Evidence, Known};
+use crate::machine::evidence::Evidence;
+use crate::machine::{EMULATED, GUEST};
 use crate::pfn::{Nid, PhysRange};
 use crate::warning::Warning;
 use std::collections::BTreeMap;
@@ -19,6 +20,10 @@ use std::collections::BTreeMap;
 /// The log contradicts itself.
 pub fn evidence(input: &str, boot: &Boot) -> Result<Evidence, MachineError> {
     let mut out = Evidence::new(input, "boot log");
+    if let Some(flaw) = &boot.flaw {
+        let line = usize::try_from(flaw.line).ok();
+        return Err(MachineError::content(input, line, flaw.value.clone()));
+    }
     out.arch = boot.arch.as_ref().map(|f| out.known(f.value, f.line));
     let foreign = boot.foreign_arch.as_ref();
     out.foreign_arch = foreign.map(|f| out.known(f.value.clone(), f.line));
@@ -38,6 +43,7 @@ pub fn evidence(input: &str, boot: &Boot) -> Result<Evidence, MachineError> {
         node.init_pages = node.init_pages.take().or(pages);
     }
     cpus(&mut out, boot);
+    guest(&mut out, boot);
     doubts(&mut out, boot);
     out.explained = explain(input, boot);
     Ok(out)
@@ -147,32 +153,50 @@ fn affinity(boot: &Boot) -> Vec<NodeRange> {
     out
 }
 
-/// CPUs of nodes, where the log lists all.
+/// CPUs of nodes, where the log lists all; else those that it lists, as a part.
 fn cpus(out: &mut Evidence, boot: &Boot) {
-    let mut lists: BTreeMap<Nid, Known<Vec<u32>>> = BTreeMap::new();
-    for (nid, fact) in &boot.node_cpus {
-        let mut ids = fact.value.clone();
-        ids.sort_unstable();
-        ids.dedup();
-        lists.insert(*nid, out.known(ids, fact.line));
-    }
-    let listed: usize = lists.values().map(|k| k.value.len()).sum();
     let Some(count) = boot.cpu_count.as_ref() else { return };
-    let has_zero = lists.values().any(|k| k.value.contains(&0));
-    if listed as u64 + 1 == u64::from(count.value) && !has_zero {
-        // x86 does not list the CPU that booted; it is of the first node.
-        let first = out.nodes.keys().chain(lists.keys()).min().copied().unwrap_or(Nid(0));
-        let zero = out.known(Vec::new(), count.line);
-        lists.entry(first).or_insert(zero).value.insert(0, 0);
-    } else if listed as u64 != u64::from(count.value) {
+    let Some(lists) = boot.cpu_lists() else {
+        for (nid, fact) in boot.listed_cpus() {
+            let known = out.known(fact.value, fact.line);
+            out.node(nid).some_cpus = Some(known);
+        }
         return;
-    }
+    };
     let without = out.known(Vec::new(), count.line);
     for nid in lists.keys() {
         out.node(*nid);
     }
+    let mut known: BTreeMap<Nid, _> =
+        lists.into_iter().map(|(nid, fact)| (nid, out.known(fact.value, fact.line))).collect();
     for (nid, node) in &mut out.nodes {
-        node.cpus = Some(lists.remove(nid).unwrap_or_else(|| without.clone()));
+        let own = known.remove(nid);
+        node.cpus = Some(own.unwrap_or_else(|| without.clone()));
+    }
+}
+
+/// Whether the machine is real: the warnings are what [`Machine::is_guest`] and
+/// [`Machine::is_emulated`] look at.
+///
+/// [`Machine::is_guest`]: crate::machine::Machine::is_guest
+/// [`Machine::is_emulated`]: crate::machine::Machine::is_emulated
+fn guest(out: &mut Evidence, boot: &Boot) {
+    if let Some(emulated) = &boot.emulated {
+        out.warnings.push(Warning::new(
+            EMULATED,
+            format!(
+                "line {} names {}: software imitates the processor, and times are not those of \
+                 any real one",
+                emulated.line, emulated.value
+            ),
+            "its layout is right; for times use a log of a real processor",
+        ));
+    } else if let Some(guest) = &boot.guest {
+        out.warnings.push(Warning::new(
+            GUEST,
+            format!("line {} says that this is a guest: {}", guest.line, guest.value),
+            "`estimate --virt bare-metal` takes it for a real machine",
+        ));
     }
 }
 

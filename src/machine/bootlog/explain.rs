@@ -16,13 +16,15 @@ pub fn explain(input: &str, boot: &Boot) -> Vec<Explained> {
     list.fact("processor", boot.cpu_model.as_ref(), |v| v.clone());
     list.fact("CPUs", boot.cpu_count.as_ref(), ToString::to_string);
     list.fact("nodes with CPUs", boot.node_count.as_ref(), ToString::to_string);
+    list.fact("guest", boot.guest.as_ref(), |v| v.clone());
+    list.fact("imitated processor", boot.emulated.as_ref(), |v| v.clone());
     list.fact("threads per core", boot.smt.as_ref(), ToString::to_string);
     list.fact("memory", boot.memory_line.as_ref(), |m| Bytes(m.total_bytes).to_string());
     list.fact("physical memory", boot.phys_bytes.as_ref(), |&v| Bytes(v).to_string());
     memory(&mut list, boot);
     for (nid, cpus) in &boot.node_cpus {
         let text = crate::machine::cpulist::format(&cpus.value);
-        list.push(format!("CPUs of node {nid}"), text, cpus.line);
+        list.push(format!("CPUs listed of node {nid}"), text, cpus.line);
     }
     times(&mut list, boot);
     for sign in &boot.signs {

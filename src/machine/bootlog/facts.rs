@@ -2,10 +2,10 @@
 //!
 //! [`facts`] makes the [`BootFacts`] from which `kernel` lays out exactly that boot. A
 //! log says nothing of the kernel's configuration: a distribution's is taken, but for
-//! two options of x86_64 that the size of the section root array gives away.
+//! what the size of the section root array gives away.
 
 use super::boot::Boot;
-use super::memblock::Memblock;
+use super::memblock::{LoggedAllocation, Memblock};
 use crate::machine::facts::{AllocationFact, BootFacts, FreeFact, MemoryFact};
 use crate::machine::facts::{NodeDataFact, NodeFact};
 use crate::machine::{Arch, Machine};
@@ -14,14 +14,16 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The facts of `boot`, whose machine is `machine`; `None` unless the log shows memory
-/// and reservations as they stood before `sparse_init`, and the kernel's release. Of
-/// other architectures than x86_64 a log leaves too much open, such as the size of a
-/// section: their reservations are assumed like any machine's.
+/// and reservations as they stood before `sparse_init`, and the kernel's release, or where
+/// it leaves too much open: then reservations are assumed like any machine's.
 pub fn facts(boot: &Boot, machine: &Machine) -> Option<BootFacts> {
-    if machine.arch != Arch::X86_64 {
+    let memory = boot.memblock.memory()?;
+    let kernel = boot.kernel()?.value.clone();
+    let root = root(boot, machine, &kernel)?;
+    if is_open(boot, machine, root) {
         return None;
     }
-    let memory = boot.memblock.memory()?;
+    let vmcoreinfo = vmcoreinfo(boot, machine.arch, root);
     let memblock_memory = memory.iter().map(|m| MemoryFact {
         start: m.range.start,
         end: m.range.end,
@@ -42,14 +44,14 @@ pub fn facts(boot: &Boot, machine: &Machine) -> Option<BootFacts> {
         arch: machine.arch,
         page_bytes: machine.page_bytes,
         struct_page_bytes: 64,
-        kernel: boot.kernel()?.value.clone(),
+        kernel,
         cmdline: boot.cmdline.as_ref().map(|c| c.value.clone()).unwrap_or_default(),
-        config: config(&boot.memblock),
+        config: config(boot, machine.arch, root),
         memblock_memory: memblock_memory.collect(),
         reserved_before_sparse: boot.memblock.reserved_before_sparse()?,
         node_data: node_data.collect(),
-        vmcoreinfo: BTreeMap::new(),
-        vmemmap_base: None,
+        vmemmap_base: vmemmap_base(machine, boot),
+        vmcoreinfo,
         allocations: allocations(&boot.memblock),
         frees: Some(frees(&boot.memblock)),
         zones: Vec::new(),
@@ -60,19 +62,120 @@ pub fn facts(boot: &Boot, machine: &Machine) -> Option<BootFacts> {
     })
 }
 
-/// What the section root array gives away on x86_64: 16 KiB with four levels of page
-/// tables and 1 MiB with five, twice that with `CONFIG_PAGE_EXTENSION`.
-fn config(memblock: &Memblock) -> BTreeMap<String, Value> {
-    let root = memblock.allocations.iter().find(|a| a.nid.is_none()).map(|a| a.bytes);
-    let Some(bytes) = root else { return BTreeMap::new() };
-    let levels = if bytes >= 1 << 20 { 5 } else { 4 };
-    let extension = bytes == 32 << 10 || bytes == 2 << 20;
-    let options = [("PGTABLE_LEVELS", json!(levels)), ("PAGE_EXTENSION", json!(extension))];
-    options.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+/// `MAX_PHYSMEM_BITS` and `SECTION_SIZE_BITS` that kernels of an architecture have
+/// (`sparsemem.h` of each); `release` is the kernel's.
+fn geometries(arch: Arch, page_bytes: u64, release: &str) -> Vec<(u32, u32)> {
+    let mut numbers = release.split(['.', '-']).map(|n| n.parse().unwrap_or(0));
+    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let arm64 = match page_bytes {
+        _ if version < (5, 12) => 30,
+        65_536 => 29,
+        _ => 27,
+    };
+    match arch {
+        Arch::X86_64 => vec![(46, 27), (52, 27)],
+        Arch::Arm64 => vec![(48, arm64), (52, arm64)],
+        Arch::Ppc64 if version < (4, 20) => vec![(46, 24)],
+        Arch::Ppc64 => vec![(51, 24)],
+        Arch::Riscv64 => vec![(56, 27)],
+        Arch::S390x if version < (6, 14) => vec![(46, 28)],
+        Arch::S390x => vec![(46, 27)],
+        Arch::Sparc64 => vec![(53, 30)],
+    }
+}
+
+/// What the size of the section root array gives away: how many bits addresses have, and
+/// whether `CONFIG_PAGE_EXTENSION` makes an entry twice as large. A page holds the entries
+/// of one root (`mm/sparse.c: memory_present`, v6.12).
+fn root(boot: &Boot, machine: &Machine, release: &str) -> Option<(u32, bool)> {
+    let root = boot.memblock.allocations.iter().find(|a| a.nid.is_none())?.bytes;
+    let bytes = |bits: u32, section: u32, entry: u64| {
+        let roots = (1u64 << bits.saturating_sub(section)).checked_mul(entry)?;
+        roots.checked_div(machine.page_bytes)?.checked_mul(8)
+    };
+    let known = geometries(machine.arch, machine.page_bytes, release);
+    known.into_iter().find_map(|(bits, section)| match root {
+        _ if bytes(bits, section, 16) == Some(root) => Some((bits, false)),
+        _ if bytes(bits, section, 32) == Some(root) => Some((bits, true)),
+        _ => None,
+    })
+}
+
+/// Options of the configuration that show in the log. Where `no5lvl` stands on the command
+/// line, the number of levels that the kernel was built with does not: the distribution's
+/// is taken.
+fn config(boot: &Boot, arch: Arch, root: (u32, bool)) -> BTreeMap<String, Value> {
+    let line = boot.cmdline.as_ref().map_or("", |c| c.value.as_str());
+    let mut out = BTreeMap::from([("PAGE_EXTENSION".to_owned(), json!(root.1))]);
+    let levels = if root.0 == 52 { 5 } else { 4 };
+    if arch == Arch::X86_64 && (levels == 5 || !line.split_whitespace().any(|w| w == "no5lvl")) {
+        out.insert("PGTABLE_LEVELS".into(), json!(levels));
+    }
+    out
+}
+
+/// What vmcoreinfo would say, as far as the log shows it.
+fn vmcoreinfo(boot: &Boot, arch: Arch, root: (u32, bool)) -> BTreeMap<String, String> {
+    let mut out = BTreeMap::new();
+    if arch != Arch::Arm64 {
+        return out;
+    }
+    out.insert("NUMBER(MAX_PHYSMEM_BITS)".into(), root.0.to_string());
+    if let Some(start) = linear_start(boot) {
+        out.insert("NUMBER(PHYS_OFFSET)".into(), format!("{start:#x}"));
+    }
+    out
+}
+
+/// Where arm64 has the memmap with pages of 16 KiB and 52 bits of addresses
+/// (`arch/arm64/include/asm/memory.h: VMEMMAP_START`, v6.12); elsewhere it is the usual place.
+fn vmemmap_base(machine: &Machine, boot: &Boot) -> Option<u64> {
+    if machine.arch != Arch::Arm64 || machine.page_bytes != 16_384 {
+        return None;
+    }
+    let start = 0u64.wrapping_sub((1 << 30) + (1 << 44) - (1 << 38));
+    let pages = linear_start(boot)? >> 14;
+    Some(start.wrapping_sub(pages.wrapping_mul(64)))
+}
+
+/// arm64: where the linear map begins, from where on memory for the memmap is asked for.
+fn linear_start(boot: &Boot) -> Option<u64> {
+    let callers = ["vmemmap_alloc_block_zero", "__earlyonly_bootmem_alloc", "memmap_alloc"];
+    let is_memmap = |caller: &str| callers.contains(&caller) || caller.starts_with("vmemmap_");
+    let own = |a: &&LoggedAllocation| a.nid.is_some() && is_memmap(&a.caller);
+    boot.memblock.allocations.iter().find(own).map(|a| a.min_addr)
+}
+
+/// Whether the log leaves open what a layout depends on. Of hash MMUs and of IBM Z the
+/// captured boots ran in an emulator without large pages, and real machines have them.
+/// arm64 is known with the pages and address bits of the captured boots.
+fn is_open(boot: &Boot, machine: &Machine, root: (u32, bool)) -> bool {
+    let line = boot.cmdline.as_ref().map_or("", |c| c.value.as_str());
+    let is_emulated_hash =
+        boot.guest.is_some() && line.split_whitespace().any(|w| w == "disable_radix");
+    let segment = |a: &LoggedAllocation| a.caller.starts_with("vmem_") && a.bytes >= 1 << 20;
+    match machine.arch {
+        Arch::Arm64 => !matches!((machine.page_bytes, root.0), (4096, 48) | (16_384, 52)),
+        Arch::Ppc64 => boot.has_hash_mmu && !is_emulated_hash,
+        Arch::S390x => boot.memblock.allocations.iter().any(segment),
+        Arch::Sparc64 => true,
+        _ => false,
+    }
+}
+
+/// Gives fake nodes of one real node the CPUs of that node, all of them to each
+/// (`mm/numa_emulation.c: numa_add_cpu`, v6.12).
+pub fn share_cpus(boot: &Boot, machine: &mut Machine) {
+    let real: BTreeSet<Nid> = boot.srat.iter().map(|r| r.nid).collect();
+    if !boot.has_fake_nodes || real.len() > 1 {
+        return;
+    }
+    let all: Vec<u32> = machine.cpus.iter().map(|c| c.id).collect();
+    machine.nodes.iter_mut().for_each(|n| n.cpus.clone_from(&all));
 }
 
 fn allocations(memblock: &Memblock) -> Vec<AllocationFact> {
-    let fact = |a: &super::memblock::LoggedAllocation| AllocationFact {
+    let fact = |a: &LoggedAllocation| AllocationFact {
         call: a.call.clone(),
         bytes: a.bytes,
         align: a.align,

@@ -10,6 +10,7 @@
 pub mod boot;
 mod clean;
 mod collect;
+mod cpu_lists;
 pub mod evidence;
 pub mod explain;
 pub mod facts;
@@ -18,6 +19,7 @@ pub mod lines;
 pub mod memblock;
 mod parse;
 pub mod quoted;
+mod stamps;
 pub mod times;
 
 pub use boot::{Boot, Fact, InitForm, Sign};

@@ -67,16 +67,25 @@ fn the_sample_gives_all_facts() {
 #[test]
 fn the_sample_means_the_same_in_any_dress() {
     let plain = read(SAMPLE);
-    let bare: String =
-        SAMPLE.lines().map(|l| format!("{}\n", l.split_once("] ").unwrap().1)).collect();
+    fn bare(line: &str) -> &str {
+        line.split_once("] ").unwrap().1
+    }
+    let bare_text: String = SAMPLE.lines().map(|l| format!("{}\n", bare(l))).collect();
     type Dress = fn(&str) -> String;
-    let dresses: [(&str, Dress); 6] = [
+    let dresses: [(&str, Dress); 13] = [
         ("quoted", |l| format!("> > {l}")),
         ("level", |l| format!("<6>{l}")),
-        ("journald", |l| format!("Feb 03 00:24:02 h kernel: {}", l.split_once("] ").unwrap().1)),
+        ("journald", |l| format!("Feb 03 00:24:02 h kernel: {}", bare(l))),
         ("caller", |l| l.replacen("] ", "] [    T0] ", 1)),
         ("file", |l| format!("a/b.log:{l}")),
         ("serial", |l| format!("\x1b[0m{l}\r")),
+        ("short-monotonic", |l| l.replacen("] ", "] host kernel: ", 1)),
+        ("dmesg -d", |l| l.replacen("] ", " <    0.000000>] ", 1)),
+        ("dmesg iso", |l| format!("2026-06-05T10:00:00,123456+00:00 {}", bare(l))),
+        ("short-unix", |l| format!("1780000000.123456 host kernel: {}", bare(l))),
+        ("short-full", |l| format!("Fri 2026-06-05 10:00:00 UTC host kernel: {}", bare(l))),
+        ("console", |l| format!("[2026-06-05 10:00:00.123] {}", bare(l))),
+        ("cat -n", |l| format!("    17\t{l}")),
     ];
     let facts = |log: &BootLog| {
         let mut boot = log.boots[0].clone();
@@ -84,7 +93,7 @@ fn the_sample_means_the_same_in_any_dress() {
         boot.zone_pages.clear();
         boot
     };
-    assert_eq!(facts(&read(&bare)), facts(&plain));
+    assert_eq!(facts(&read(&bare_text)), facts(&plain));
     for (name, dress) in dresses {
         let text: String = SAMPLE.lines().map(|l| format!("{}\n", dress(l))).collect();
         let log = read(&text);
@@ -103,6 +112,10 @@ fn times_come_with_their_caveats() {
     assert_eq!(times[1].caveats, expected);
     let stalled = read("node 0 initialised, 32170688 pages in 1ms\n").boots[0].init_times();
     assert_eq!((stalled[0].caveats[0], stalled[0].ns_per_page), (Caveat::StalledTick, None));
+    for pages in [1_500_000, 4_000_000] {
+        let text = format!("Linux version 4.19.0\nnode 0 initialised, {pages} pages in 1ms\n");
+        assert_eq!(read(&text).boots[0].init_times()[0].caveats, [Caveat::StalledTick], "{pages}");
+    }
     let honest = read("node 0 initialised, 32203456 pages in 894ms\n").boots[0].init_times();
     assert!(honest[0].caveats.is_empty() && honest[0].ns_per_page.unwrap() > 27.0);
 }

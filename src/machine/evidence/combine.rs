@@ -4,7 +4,7 @@
 //! things, one of them is of another machine: an error that names both places.
 
 use super::{Evidence, Known, NodeEvidence, Place, total};
-use crate::machine::{MachineError, cpulist};
+use crate::machine::{Arch, MachineError, cpulist};
 use crate::pfn::{Nid, PhysRange};
 use crate::units::{Bytes, GIB};
 use std::fmt::Display;
@@ -31,7 +31,11 @@ fn add(whole: &mut Evidence, other: Evidence) -> Outcome<()> {
     same("the kernel", &whole.kernel, &other.kernel)?;
     same("threads per core", &whole.smt, &other.smt)?;
     same("the number of CPUs", &cpu_count(whole), &cpu_count(&other))?;
-    model(&whole.cpu_model, &other.cpu_model)?;
+    // ARM's processors have no name of their own; programs call one by different ones.
+    let is_arm = [&whole.arch, &other.arch].into_iter().flatten().any(|a| a.value == Arch::Arm64);
+    if !is_arm {
+        model(&whole.cpu_model, &other.cpu_model)?;
+    }
     nodes(whole, &other)?;
     distances(whole, &other)?;
     for (nid, node) in other.nodes {
@@ -58,7 +62,8 @@ fn add(whole: &mut Evidence, other: Evidence) -> Outcome<()> {
     if whole.caches.is_empty() {
         whole.caches = other.caches;
     }
-    whole.kind = format!("{} and {}", whole.kind, other.kind);
+    // `complete` writes the first input's name behind this.
+    whole.kind = format!("{} {} and {}", other.kind, other.input, whole.kind);
     whole.warnings.extend(other.warnings);
     whole.explained.extend(other.explained);
     Ok(())
@@ -156,6 +161,7 @@ fn add_node(nid: Nid, own: &mut NodeEvidence, other: NodeEvidence) -> Outcome<()
     fill(&mut own.ranges, other.ranges);
     fill(&mut own.bytes, other.bytes);
     fill(&mut own.cpus, other.cpus);
+    fill(&mut own.some_cpus, other.some_cpus);
     fill(&mut own.init_pages, other.init_pages);
     fill(&mut own.channels.0, other.channels.0);
     fill(&mut own.channels.1, other.channels.1);
@@ -176,12 +182,19 @@ fn bytes_of(evidence: &Evidence) -> Option<Known<u64>> {
     Some(Known { value: all.iter().fold(0, |sum, k| sum.saturating_add(k.value)), at })
 }
 
+/// Whether two sizes in bytes can be of the same memory.
+pub(super) fn is_about(a: u64, b: u64) -> bool {
+    let most = a.max(b);
+    let allowed = (most / 8).saturating_add((most / 2).min(GIB));
+    a.abs_diff(b) <= allowed && (a == 0) == (b == 0)
+}
+
 /// Sizes agree up to what the kernel keeps for itself (its image, the struct pages,
-/// `crashkernel=`) and what whole memory blocks add: an eighth and a gibibyte.
+/// `crashkernel=`) and what whole memory blocks add: an eighth and a gibibyte, or half
+/// of small ones.
 fn sizes(what: &str, a: &Option<Known<u64>>, b: &Option<Known<u64>>) -> Outcome<()> {
     let (Some(a), Some(b)) = (a, b) else { return Ok(()) };
-    let allowed = (a.value.max(b.value) / 8).saturating_add(GIB);
-    if a.value.abs_diff(b.value) <= allowed && (a.value == 0) == (b.value == 0) {
+    if is_about(a.value, b.value) {
         return Ok(());
     }
     let text = |bytes: u64| Bytes(bytes).to_string();

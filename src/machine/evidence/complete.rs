@@ -3,14 +3,13 @@
 //! [`complete`] never guesses silently: a size that no input tells is a question
 //! (an error that names the flag), everything else is assumed with a warning.
 
-use super::{Answers, Evidence, total};
+use super::{Answers, Evidence, NodeEvidence, cpu_lists, total};
 use crate::machine::assume::{default_page_bytes, place, section_bytes};
 use crate::machine::check::{finish, title};
-use crate::machine::cpulist::MAX_CPU_ID;
 use crate::machine::{Arch, Cpu, Machine, MachineError, Node, Source, Sources};
 use crate::pfn::{Nid, PhysRange};
 use crate::warning::{Origin, Warning};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 type Outcome<T> = Result<T, MachineError>;
 
@@ -21,6 +20,7 @@ type Outcome<T> = Result<T, MachineError>;
 /// The memory of a node is not known, or the facts are of no possible machine.
 pub fn complete(name: &str, evidence: &Evidence, answers: &Answers) -> Outcome<Machine> {
     let mut warnings = evidence.warnings.clone();
+    super::answers::check(evidence, answers, &mut warnings)?;
     let arch = arch(evidence, answers, &mut warnings)?;
     let page_bytes = answers
         .page_bytes
@@ -58,7 +58,8 @@ pub fn complete(name: &str, evidence: &Evidence, answers: &Answers) -> Outcome<M
     }
     memory(&mut machine, evidence, answers)?;
     cpus(&mut machine, evidence, answers)?;
-    distances(&mut machine, evidence, &from);
+    distances(&mut machine, evidence);
+    sources(&mut machine, evidence);
     let flawed =
         |flaw: crate::machine::check::Flaw| MachineError::content(name, None, flaw.to_string());
     let mut machine = finish(machine).map_err(flawed)?;
@@ -211,8 +212,6 @@ fn share_out(machine: &mut Machine, ranges: &[PhysRange], sizes: &BTreeMap<Nid, 
     for node in &mut machine.nodes {
         let own = u128::from(sizes.get(&node.nid).copied().unwrap_or(0));
         let mut wanted = u64::try_from(whole * own / all).unwrap_or(u64::MAX);
-        let whole_sections = wanted.checked_next_multiple_of(section.max(1));
-        wanted = whole_sections.unwrap_or(u64::MAX);
         if own == 0 {
             continue;
         }
@@ -220,7 +219,12 @@ fn share_out(machine: &mut Machine, ranges: &[PhysRange], sizes: &BTreeMap<Nid, 
             let is_last = Some(node.nid) == last;
             let cut = match is_last {
                 true => range.end,
-                false => range.start.saturating_add(wanted).min(range.end),
+                // Linux gives a section to one node: the border lies on one.
+                false => {
+                    let border = range.start.saturating_add(wanted);
+                    let border = border.checked_next_multiple_of(section.max(1));
+                    border.unwrap_or(u64::MAX).min(range.end)
+                }
             };
             node.memory.push(PhysRange::new(range.start, cut));
             wanted = wanted.saturating_sub(cut - range.start);
@@ -247,33 +251,10 @@ fn cpus(machine: &mut Machine, evidence: &Evidence, answers: &Answers) -> Outcom
         machine.cpus = known.value.clone();
         return Ok(());
     }
+    let Some(lists) = cpu_lists::lists(machine, evidence, answers)? else { return Ok(()) };
     let nodes: Vec<Nid> = machine.nodes.iter().map(|n| n.nid).collect();
-    let list = |nid: &Nid| evidence.nodes.get(nid)?.cpus.as_ref().map(|k| k.value.clone());
-    let lists: Option<Vec<Vec<u32>>> = nodes.iter().map(list).collect();
-    let lists = match (lists, answers.cpus_per_node, &evidence.cpu_count) {
-        (Some(lists), _, _) => lists,
-        (None, Some(each), _) => in_order(&vec![each; nodes.len()]),
-        (None, None, Some(count)) => {
-            let with_memory: Vec<bool> =
-                nodes.iter().map(|n| may_have_cpus(evidence, *n)).collect();
-            even(machine, count.value, &with_memory)
-        }
-        (None, None, None) => {
-            machine.warnings.push(Warning::new(
-                "cpus-unknown",
-                "the input does not say how many CPUs there are",
-                "give --cpus-per-node, or a further -m FILE such as numactl -H or lscpu",
-            ));
-            return Ok(());
-        }
-    };
-    let count: usize = lists.iter().map(Vec::len).sum();
-    if count > MAX_CPU_ID as usize + 1 {
-        let problem = format!("{count} CPUs are more than {}", MAX_CPU_ID + 1);
-        return Err(MachineError::content(&evidence.input, None, problem));
-    }
     let smt = evidence.smt.as_ref().map(|k| k.value);
-    if smt.is_none() && count > 1 {
+    if smt.is_none() && lists.iter().map(Vec::len).sum::<usize>() > 1 {
         machine.warnings.push(Warning::new(
             "assumed-cores",
             "the input does not say which CPUs are threads of one core; each counts as a core",
@@ -282,46 +263,6 @@ fn cpus(machine: &mut Machine, evidence: &Evidence, answers: &Answers) -> Outcom
     }
     machine.cpus = cores(machine.arch, &nodes, &lists, smt.unwrap_or(1) as usize);
     Ok(())
-}
-
-/// A node that the log shows without memory but never with CPUs still may have some:
-/// only an input that lists CPUs per node could tell.
-fn may_have_cpus(evidence: &Evidence, nid: Nid) -> bool {
-    let node = evidence.nodes.get(&nid);
-    node.and_then(|n| n.cpus.as_ref()).is_none_or(|cpus| !cpus.value.is_empty())
-}
-
-fn in_order(counts: &[u32]) -> Vec<Vec<u32>> {
-    let mut next = 0u32;
-    let mut take = |count: u32| {
-        let first = next;
-        next = next.saturating_add(count.min(MAX_CPU_ID));
-        (first..next).collect()
-    };
-    counts.iter().map(|&count| take(count)).collect()
-}
-
-/// Spreads `count` CPUs over the nodes and says so.
-fn even(machine: &mut Machine, count: u32, may: &[bool]) -> Vec<Vec<u32>> {
-    let takers = u32::try_from(may.iter().filter(|&&m| m).count()).unwrap_or(1).max(1);
-    let mut left = count % takers;
-    let mut share = |may: bool| {
-        let extra = u32::from(may && left > 0);
-        left -= extra;
-        if may { count / takers + extra } else { 0 }
-    };
-    let counts: Vec<u32> = may.iter().map(|&m| share(m)).collect();
-    if counts.len() > 1 {
-        machine.warnings.push(Warning::new(
-            "assumed-cpus",
-            format!(
-                "the input counts {count} CPUs and does not say on which node; \
-                an even share is assumed"
-            ),
-            "add an input that tells, for example numactl -H",
-        ));
-    }
-    in_order(&counts)
 }
 
 /// Cores of CPUs: siblings lie far apart on x86_64, arm64 and riscv64, side by side
@@ -343,7 +284,7 @@ fn cores(arch: Arch, nodes: &[Nid], lists: &[Vec<u32>], smt: usize) -> Vec<Cpu> 
     cpus
 }
 
-fn distances(machine: &mut Machine, evidence: &Evidence, from: &str) {
+fn distances(machine: &mut Machine, evidence: &Evidence) {
     let Some(known) = &evidence.distances else { return };
     let (rows, table) = &known.value;
     let pick = |nid: Nid| rows.iter().position(|&r| r == nid);
@@ -355,6 +296,29 @@ fn distances(machine: &mut Machine, evidence: &Evidence, from: &str) {
     };
     machine.distances = order.iter().map(row).collect();
     if machine.distances.is_some() {
-        machine.source.distances = Source::new(Origin::Read, from);
+        machine.source.distances = Source::new(Origin::Read, known.at.input.clone());
+    }
+}
+
+/// Says from which of several inputs each group of facts is.
+fn sources(machine: &mut Machine, evidence: &Evidence) {
+    let own = |n: &NodeEvidence| {
+        let at = n.ranges.as_ref().map(|k| &k.at).or(n.bytes.as_ref().map(|k| &k.at));
+        at.map(|at| at.input.clone())
+    };
+    let all = evidence.ranges.as_ref().map(|k| k.at.input.clone());
+    let ranges = evidence.nodes.values().filter_map(|n| Some(n.ranges.as_ref()?.at.input.clone()));
+    let of_ranges: BTreeSet<String> = ranges.chain(all.clone()).collect();
+    let of_bytes: BTreeSet<String> = evidence.nodes.values().filter_map(own).chain(all).collect();
+    let set = |source: &mut Source, inputs: BTreeSet<String>| {
+        // One input alone is called by its kind too.
+        if source.origin == Origin::Read && !inputs.is_empty() && evidence.is_combined() {
+            source.from = inputs.into_iter().collect::<Vec<_>>().join(" and ");
+        }
+    };
+    set(&mut machine.source.memory_ranges, of_ranges);
+    set(&mut machine.source.memory_bytes, of_bytes);
+    if let (Some(known), false) = (&evidence.distances, evidence.is_combined()) {
+        machine.source.distances.from = format!("{} {}", evidence.kind, known.at.input);
     }
 }

@@ -6,8 +6,10 @@
 //! [`super::Machine`] with what [`Answers`] add, and [`Explained`] lists where each
 //! fact came from.
 
+mod answers;
 mod combine;
 mod complete;
+mod cpu_lists;
 
 pub use combine::combine;
 pub use complete::complete;
@@ -58,6 +60,8 @@ pub struct NodeEvidence {
     pub bytes: Option<Known<u64>>,
     /// Its logical CPUs, ascending; empty on a node known to have none.
     pub cpus: Option<Known<Vec<u32>>>,
+    /// CPUs that it has at least, where an input lists a part of them.
+    pub some_cpus: Option<Known<Vec<u32>>>,
     /// Memory channels and their million transfers per second, where a machine file
     /// gives them.
     pub channels: (Option<u32>, Option<u32>),
@@ -142,6 +146,11 @@ impl Evidence {
     /// Nothing known yet of `input`.
     pub fn new(input: &str, kind: &str) -> Self {
         Self { input: input.into(), kind: kind.into(), ..Self::default() }
+    }
+
+    /// Whether several inputs were joined.
+    fn is_combined(&self) -> bool {
+        self.kind.contains(" and ")
     }
 
     /// A value that stands on `line` of this input.

@@ -91,6 +91,90 @@ fn contradictions_show_both_places() {
 }
 
 #[test]
+fn two_small_machines_are_not_one() {
+    let numactl = |a: &str, b: &str| numa(&NUMACTL.replace("2000", a).replace("2010", b));
+    let answers = Answers::default();
+    let error = whole(vec![numactl("1200", "1500"), numactl("300", "500")], &answers).unwrap_err();
+    assert!(error.to_string().contains("the memory of node 0"), "{error}");
+    assert!(whole(vec![numactl("1200", "1500"), numactl("700", "1100")], &answers).is_ok());
+}
+
+// CPUs of node 2 alone are not known; node 1 has none.
+#[test]
+fn known_lists_of_cpus_stay_and_the_rest_is_filled_in() {
+    let text = "available: 3 nodes (0-2)\nnode 0 cpus: 0 1 5\nnode 0 size: 2000 MB\n\
+        node 1 cpus:\nnode 1 size: 2000 MB\nnode 2 size: 2000 MB\n";
+    let cpus = |machine: &Machine| -> Vec<Vec<u32>> {
+        machine.nodes.iter().map(|n| n.cpus.clone()).collect()
+    };
+    let machine = whole(vec![numa(text)], &Answers::default()).unwrap();
+    assert_eq!(cpus(&machine), [vec![0, 1, 5], vec![], vec![]]);
+    let warning = machine.warnings.iter().find(|w| w.code == "cpus-unknown").unwrap();
+    assert!(warning.message.contains("which CPUs node 2 has"), "{warning:?}");
+    let three = Answers { cpus_per_node: Some(3), ..Answers::default() };
+    let machine = whole(vec![numa(text)], &three).unwrap();
+    assert_eq!(cpus(&machine), [vec![0, 1, 5], vec![], vec![2, 3, 4]]);
+    assert!(!codes(&machine).contains(&"cpus-unknown"));
+    let mut counted = numa(text);
+    counted.cpu_count = Some(counted.known(5, 1));
+    let machine = whole(vec![counted], &Answers::default()).unwrap();
+    assert_eq!(cpus(&machine)[2], [2, 3]);
+    assert!(codes(&machine).contains(&"assumed-cpus"));
+}
+
+#[test]
+fn a_part_of_a_list_stays_where_it_is() {
+    let text = format!("{LOG}.... node  #0, CPUs:   #2\n");
+    let machine = whole(vec![log(&text)], &Answers::default()).unwrap();
+    assert_eq!((&*machine.nodes[0].cpus, &*machine.nodes[1].cpus), (&[0, 2][..], &[1, 3][..]));
+}
+
+#[test]
+fn answers_that_contradict_an_input_are_refused() {
+    let given = |answers: Answers| whole(vec![log(LOG), numa(NUMACTL)], &answers);
+    let arch = |arch| given(Answers { arch: Some(arch), ..Answers::default() });
+    let cpus = |n| given(Answers { cpus_per_node: Some(n), ..Answers::default() });
+    let memory = |n| given(Answers { memory_per_node_bytes: Some(n), ..Answers::default() });
+    for (refused, words) in [
+        (arch(Arch::Arm64), "boot.log:1 says x86_64, but --arch says arm64"),
+        (cpus(3), "numa.txt:2 says 2, but --cpus-per-node says 3"),
+        (memory(9 * GIB), "says 2.0 GiB, but --memory-per-node says 9 GiB"),
+    ] {
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let count = Answers { cpus_per_node: Some(3), ..Answers::default() };
+    let error = whole(vec![log(LOG)], &count).unwrap_err().to_string();
+    assert!(error.contains("boot.log:5 says 4, but --cpus-per-node 3 makes 6"), "{error}");
+    for equal in [arch(Arch::X86_64), cpus(2), memory(2 * GIB)] {
+        assert_eq!(codes(&equal.unwrap()), ["no-stamps", "assumed-cores"]);
+    }
+}
+
+#[test]
+fn a_processors_name_may_be_given_anew_with_a_warning() {
+    let text = format!("{LOG}smpboot: CPU0: QEMU Virtual CPU (family: 0xf)\n");
+    let named = |name: &str| {
+        let answers = Answers { cpu_model: Some(name.into()), ..Answers::default() };
+        whole(vec![log(&text)], &answers).unwrap()
+    };
+    let machine = named("Xeon Platinum 8167M");
+    assert_eq!(machine.cpu_model.as_deref(), Some("Xeon Platinum 8167M"));
+    assert!(codes(&machine).contains(&"cpu-model-differs"));
+    assert!(!codes(&named("QEMU virtual CPU")).contains(&"cpu-model-differs"));
+}
+
+#[test]
+fn sources_name_the_input_that_tells() {
+    let machine = whole(vec![log(LOG), numa(NUMACTL)], &Answers::default()).unwrap();
+    assert_eq!(machine.source.distances.from, "numa.txt");
+    assert_eq!(machine.source.memory_ranges.from, "boot.log");
+    assert_eq!(machine.source.topology.from, "numactl -H numa.txt and boot log boot.log");
+    let machine = whole(vec![numa(NUMACTL)], &Answers::default()).unwrap();
+    assert_eq!(machine.source.distances.from, "numactl -H numa.txt");
+}
+
+#[test]
 fn siblings_come_from_lscpu() {
     let text = "CPU(s): 4\nThread(s) per core: 2\nNUMA node0 CPU(s): 0,2\nNUMA node1 CPU(s): 1,3\n";
     let cpu = lscpu::parse("cpu.txt", text).unwrap();
@@ -115,6 +199,11 @@ fn ranges_without_nodes_are_shared_out() {
     assert_eq!(memory[0], [PhysRange::new(0, GIB), PhysRange::new(3 * GIB, cut)]);
     assert_eq!(memory[1], [PhysRange::new(cut, 5 * GIB)]);
     assert!(codes(&machine).contains(&"assumed-node-borders"));
+    // A range that begins within a section: the border is on one all the same.
+    let tree = format!("{:x}-{:x} : System RAM\n", MIB, 4 * GIB - 1);
+    let ram = iomem::parse("iomem", &tree).unwrap();
+    let machine = whole(vec![ram, numa(NUMACTL)], &Answers::default()).unwrap();
+    assert!(machine.nodes[1].memory[0].start.is_multiple_of(128 * MIB));
 }
 
 #[test]

@@ -54,11 +54,18 @@ fn short<'n>(name: &'n str, logs: &[(String, BootLog)]) -> &'n str {
     if same > 1 { name } else { file(name) }
 }
 
+/// Why a boot on QEMU's translator has no prediction.
+const EMULATED: &str = "emulated: software imitates the processor, times are of no real one";
+
 fn reason(id: &str, what: &str, reason: Reason) -> Validated {
+    left_out(id, what, reason.text())
+}
+
+fn left_out(id: &str, what: &str, reason: &str) -> Validated {
     Validated {
         id: id.into(),
         what: what.into(),
-        left_out: Some(reason.text().into()),
+        left_out: Some(reason.into()),
         ..Validated::default()
     }
 }
@@ -78,6 +85,9 @@ fn of_boot(
     let Ok(machine) = Request::default().of_boot(name, boot) else {
         return out(Reason::MachineIncomplete);
     };
+    if machine.is_emulated() {
+        return Ok(vec![left_out(id, &boot.summary(), EMULATED)]);
+    }
     let Some(release) = boot.kernel() else { return out(Reason::KernelUnknown) };
     let kernel = match KernelModel::from_release(&release.value, machine.arch) {
         Ok(kernel) => kernel,

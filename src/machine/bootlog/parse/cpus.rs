@@ -13,6 +13,8 @@ const MAX_CPUS: u64 = 65_536;
 pub(super) fn read(boot: &mut Boot, text: &str, line: u64) -> bool {
     brought_up(boot, text, line).is_some()
         || of_node(boot, text, line).is_some()
+        || more_of_node(boot, text, line).is_some()
+        || affinity(boot, text, line).is_some()
         || model(boot, text, line).is_some()
         || counts(boot, text, line).is_some()
 }
@@ -50,6 +52,26 @@ fn of_node(boot: &mut Boot, text: &str, line: u64) -> Option<()> {
     let ids = ids.filter_map(|id| u32::try_from(number(id)?.0).ok());
     let ids: Vec<u32> = ids.take(8192).collect();
     list(boot, nid, &ids, line);
+    boot.listing_nid = Some(nid);
+    Some(())
+}
+
+/// ` #3 #4`: other messages came between the CPUs of a list.
+fn more_of_node(boot: &mut Boot, text: &str, line: u64) -> Option<()> {
+    let rest = text.strip_prefix('#')?;
+    let nid = boot.listing_nid?;
+    let id = |word: &str| word.trim().parse().ok().filter(|&id: &u32| u64::from(id) < MAX_CPUS);
+    let ids: Option<Vec<u32>> = rest.split('#').take(8192).map(id).collect();
+    list(boot, nid, &ids?, line);
+    Some(())
+}
+
+/// `SRAT: PXM 1 -> APIC 0x04 -> Node 1` (`drivers/acpi/numa/srat.c` up to v6.7).
+fn affinity(boot: &mut Boot, text: &str, line: u64) -> Option<()> {
+    let text = text.strip_prefix("ACPI: ").unwrap_or(text).strip_prefix("SRAT: PXM ")?;
+    let (_, rest) = text.split_once("APIC ")?;
+    let (nid, _) = nid(rest.split_once("-> Node ")?.1)?;
+    Boot::add(&mut boot.dropped, &mut boot.srat_cpus, Fact::new(nid, line));
     Some(())
 }
 
@@ -71,6 +93,7 @@ fn model(boot: &mut Boot, text: &str, line: u64) -> Option<()> {
     let (name, _) = text.strip_prefix("CPU0: ")?.split_once(" (fam")?;
     let name: Vec<&str> = name.split_whitespace().collect();
     let name: String = name.join(" ").chars().take(120).collect();
+    super::platform::imitated(boot, &name, line);
     Boot::set(&mut boot.cpu_model, name, line);
     Some(())
 }

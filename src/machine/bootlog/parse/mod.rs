@@ -2,12 +2,14 @@
 //!
 //! [`message`] offers a message to the parsers of all topics, one file each: [`ident`]
 //! (release, command line, page size), [`ranges`] (maps, nodes, zones), [`cpus`],
-//! [`init`] (times, huge pages) and [`signs`]. [`super::memblock`] reads the debug
-//! lines. [`number`] and the like are their common words.
+//! [`platform`] (hardware, hypervisors), [`init`] (times, huge pages) and [`signs`].
+//! [`super::memblock`] reads the debug lines. [`number`] and the like are their common
+//! words.
 
 mod cpus;
 mod ident;
 mod init;
+mod platform;
 mod ranges;
 mod signs;
 
@@ -30,6 +32,7 @@ pub(super) fn message(boot: &mut Boot, message: &Message<'_>) {
         || ranges::read(boot, message)
         || init::read(boot, text, message.line)
         || cpus::read(boot, text, message.line)
+        || platform::read(boot, text, message.line)
         || ident::read(boot, text, message.line)
         || signs::read(boot, text, message.line);
 }
@@ -58,6 +61,15 @@ pub(super) fn range(text: &str) -> Option<(PhysRange, &str)> {
     let (start, rest) = hex(text)?;
     let (last, rest) = hex(rest.trim_start().strip_prefix('-')?)?;
     (start <= last).then(|| (PhysRange::new(start, last.saturating_add(1)), rest))
+}
+
+/// Whether `text` has a range that ends before it begins, which no kernel prints.
+pub(super) fn is_wrapped(text: &str) -> bool {
+    let ends = || {
+        let (start, rest) = hex(text.trim_start().strip_prefix("[mem")?)?;
+        Some((start, hex(rest.trim_start().strip_prefix('-')?)?.0))
+    };
+    ends().is_some_and(|(start, last)| start > last)
 }
 
 /// `[mem 0x1000-0xfff]`.

@@ -2,7 +2,7 @@
 
 use super::super::boot::{Boot, Fact, MapRange, MemoryLine, NodeRange, ZonePages, ZoneRange};
 use super::super::join::Message;
-use super::{hex, mem_range, number, range};
+use super::{hex, is_wrapped, mem_range, number, range};
 use crate::pfn::{Nid, PhysRange};
 
 /// Reads a message about memory; `false` if it is about something else.
@@ -53,6 +53,7 @@ fn node(boot: &mut Boot, text: &str, line: u64) -> Option<()> {
     if let Some(rest) = text.strip_prefix("SRAT: Node ") {
         let (nid, rest) = nid(rest)?;
         let at = rest.find("[mem")?;
+        refuse_wrapped(boot, rest.get(at..)?, line);
         let (range, _) = mem_range(rest.get(at..)?)?;
         Boot::add(&mut boot.dropped, &mut boot.srat, NodeRange { nid, range, line });
     } else if let Some(rest) = text.strip_prefix("Initmem setup node ") {
@@ -70,7 +71,9 @@ fn node(boot: &mut Boot, text: &str, line: u64) -> Option<()> {
         Boot::add(&mut boot.dropped, &mut boot.node_data, NodeRange { nid, range, line });
     } else if let Some(rest) = text.strip_prefix("node ") {
         let (nid, rest) = nid(rest)?;
-        let (range, _) = mem_range(rest.strip_prefix(':')?)?;
+        let rest = rest.strip_prefix(':')?;
+        refuse_wrapped(boot, rest, line);
+        let (range, _) = mem_range(rest)?;
         Boot::add(&mut boot.dropped, &mut boot.early, NodeRange { nid, range, line });
     } else if let Some(rest) = text.strip_prefix("On node ") {
         let (nid, rest) = nid(rest)?;
@@ -81,6 +84,16 @@ fn node(boot: &mut Boot, text: &str, line: u64) -> Option<()> {
         return None;
     }
     Some(())
+}
+
+/// Remembers a range of a node that ends before it begins: without it the node's memory
+/// would be missing in silence.
+fn refuse_wrapped(boot: &mut Boot, text: &str, line: u64) {
+    if is_wrapped(text) {
+        let shown: String = text.trim().chars().take(60).collect();
+        let problem = format!("memory {shown} ends before it begins; the line is damaged");
+        Boot::set(&mut boot.flaw, problem, line);
+    }
 }
 
 /// A node id within bounds that no kernel exceeds.
@@ -163,6 +176,18 @@ mod tests {
         assert_eq!(boot.efi_map[0].kind, "Conventional Memory");
         assert_eq!((boot.srat[1].nid, boot.srat[1].range.end), (Nid(2), 128 * MIB));
         assert_eq!(boot.node_data[0].range.end, 64 * MIB);
+    }
+
+    #[test]
+    fn a_range_that_ends_before_it_begins_is_a_flaw() {
+        let text = "node   0: [mem 0x1000-0xbfffffff]\nnode   1: [mem 0x2000-0x1fff]\n";
+        let flaw = boot_of(text).flaw.unwrap();
+        assert!(flaw.line == 2 && flaw.value.contains("0x2000-0x1fff"), "{flaw:?}");
+        let boot = boot_of(text);
+        let error = crate::machine::bootlog::evidence::evidence("x.log", &boot).unwrap_err();
+        assert!(error.to_string().starts_with("x.log:2: memory"), "{error}");
+        assert!(boot_of("SRAT: Node 0 PXM 0 [mem 0x2000-0x1ffe]").flaw.is_some());
+        assert!(boot_of("BIOS-e820: [mem 0x2000-0x1fff] usable").flaw.is_none());
     }
 
     #[test]
