@@ -5,6 +5,7 @@
 //! taken run by run, and the prefetch effect from the three probes of each round.
 
 use super::candidates::Candidate;
+use super::facts::executor_name;
 use crate::exec::{PhaseTime, RunTimes};
 use crate::pfn::Nid;
 use crate::plan::probes::Probe;
@@ -316,10 +317,7 @@ fn phase_facts(small: &Phase, whole: &Phase) -> PlanPhaseFacts {
     }
     PlanPhaseFacts {
         phase: small.name.to_string(),
-        executor: match small.executor {
-            Executor::BootCpu => "boot-cpu".into(),
-            Executor::NodeThreads => "node-threads".into(),
-        },
+        executor: executor_name(small.executor).into(),
         ops,
         executed_pages: small.pages(),
         machine_pages: whole.pages(),
