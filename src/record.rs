@@ -41,6 +41,17 @@ pub enum Label {
     Modelled,
 }
 
+impl Label {
+    /// The word for it, as records and tables have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Scaled => "scaled",
+            Self::Modelled => "modelled",
+        }
+    }
+}
+
 /// One record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -196,6 +207,9 @@ pub struct Execution {
     pub first_touch_ns: Option<u64>,
     /// Bytes of the buffer in 2 MiB pages.
     pub huge_page_bytes: Option<u64>,
+    /// Whether the machine is the host itself; null in records that do not say.
+    #[serde(default)]
+    pub is_this_host: Option<bool>,
     /// Where the buffer really lies.
     pub placement: Vec<Placement>,
     /// Which host node and CPUs stood for which node.
@@ -207,6 +221,16 @@ pub struct Execution {
     pub zero_advantage: Option<f64>,
     /// The share of workers' time outside page operations, median over all runs.
     pub overhead_share: Option<f64>,
+}
+
+impl Execution {
+    /// How figures of the whole machine came about: they are measured where all of its memmap
+    /// ran, and on itself; else another host's rates stand for its own.
+    pub fn whole_label(&self) -> Label {
+        let swapped = |m: &MappingFacts| m.nid != m.host_nid || m.round > 0;
+        let is_itself = self.is_this_host.unwrap_or(!self.mapping.iter().any(swapped));
+        if self.executed_share < 1.0 || !is_itself { Label::Scaled } else { Label::Measured }
+    }
 }
 
 /// Where one arena lies.
@@ -315,6 +339,9 @@ pub struct Ratio {
     pub store: Option<String>,
     /// What it is divided by.
     pub baseline: String,
+    /// How the times came about that are divided; null in records that do not say.
+    #[serde(default)]
+    pub label: Option<Label>,
     /// Median of the ratios, run by run; below 1 is faster than the baseline.
     pub median: f64,
     /// Its 95 % bootstrap interval.

@@ -92,7 +92,9 @@ fn parts(
     let complete = part(lab, record, ("table", lab.runs, 8), &table, arena.lines_mut())?
         && part(lab, record, ("page", lab.runs, 16), &page_cells(stores), arena.lines_mut())?;
     drop(arena);
-    Ok(complete && gigantic(lab, options, record)? && touch::part(lab, options, record)?)
+    Ok(complete
+        && gigantic(lab, options, record)?
+        && lab.pinned(|| touch::part(lab, options, record))?)
 }
 
 /// 1 GiB, where it fits: a page of the kernel's pool if one is free, else huge pages.
@@ -124,18 +126,12 @@ fn gigantic(lab: &Lab<'_>, options: &Options, record: &mut LabRecord) -> Result<
 /// A page of the pool, if one is free on the node that clears it: one from elsewhere would
 /// say more about the way there.
 fn gigantic_page(lab: &Lab<'_>) -> Result<Option<Arena>, LabError> {
-    let node = lab.node()?;
-    let cpu = node.cpus.first().copied().unwrap_or(0);
-    let on_node = || {
-        lab.topo.pin_thread(cpu)?;
+    let nid = lab.node()?.nid;
+    lab.pinned(|| {
         let Ok(page) = Arena::map_gigantic() else { return Ok(None) };
-        let is_near = page.residency(lab.topo, node.nid).is_ok_and(|r| r.on_node_bytes == r.bytes);
+        let is_near = page.residency(lab.topo, nid).is_ok_and(|r| r.on_node_bytes == r.bytes);
         let one_node = lab.topo.nodes().len() == 1;
         Ok((is_near || one_node).then_some(page))
-    };
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(on_node);
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 

@@ -60,7 +60,7 @@ fn a_small_run_has_all_parts_and_an_interrupted_one_none() {
 fn sizes_must_be_whole_pages() {
     let fails = |options| with_lab(&|| false, |lab| run(&lab, &options).unwrap_err().to_string());
     let text = fails(Options { buffer_bytes: 3 << 20, ..small() });
-    assert!(text.contains("--buffer 3 MiB") && text.contains("4 MiB"), "{text}");
+    assert!(text.contains("--buffer 3MiB") && text.contains("4MiB"), "{text}");
     assert!(fails(Options { touch_bytes: 1000, ..small() }).contains("--touch"));
     assert!(fails(Options { touch_bytes: 1 << 52, ..small() }).contains("smaller --touch"));
 }

@@ -72,7 +72,7 @@ impl Case {
 pub fn run(lab: &Lab<'_>, options: &Options) -> Result<LabRecord, LabError> {
     super::check_multiple("--size", options.size_bytes, Level::Pmd.bytes())?;
     let sizes = sizes(options.size_bytes);
-    let needed = sizes.iter().sum::<u64>();
+    let needed = sizes.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
     lab.check_memory("lab mremap", needed, "--size")?;
     let mut record = lab.record("mremap");
     record.settings = factors([("size_bytes", options.size_bytes.into())]);
@@ -83,7 +83,7 @@ pub fn run(lab: &Lab<'_>, options: &Options) -> Result<LabRecord, LabError> {
         draw(&mut record, lab, &cases, samples, options.size_bytes);
         record
     };
-    match measure(lab, &cases, so_far) {
+    match lab.pinned(|| measure(lab, &cases, so_far)) {
         Ok(samples) => {
             record.head.complete = samples.complete;
             draw(&mut record, lab, &cases, &samples, options.size_bytes);
@@ -328,7 +328,8 @@ mod tests {
         let fails = |size_bytes| {
             with_lab(&|| false, |lab| run(&lab, &Options { size_bytes }).unwrap_err().to_string())
         };
-        assert!(fails(4096).contains("--size 4 KiB") && fails(0).contains("2 MiB"));
+        assert!(fails(4096).contains("--size 4KiB") && fails(0).contains("2MiB"));
+        assert!(fails(u64::MAX / (2 << 20) * (2 << 20)).contains("smaller --size"));
         assert!(fails(1 << 50).contains("smaller --size"));
     }
 }

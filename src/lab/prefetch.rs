@@ -324,13 +324,16 @@ impl Drawn<'_> {
         let adds = summarise(&self.minus(self.of(case), self.cold(1)), self.seed);
         let bytes = (distance.pages.min(self.lines) * 64) as u64;
         let text = format!(
-            "{} ({}, {} ahead) {says}: it pays for {:.0} % of the field writes on cold \
-             lines; both together take {:+.2} ns per struct page against field writes alone",
+            "{} ({}, {} ahead) {says}: both together take {:+.2} ns [{:+.2}, {:+.2}] per struct \
+             page against field writes alone, and it pays for {:.0} % of the field writes on cold \
+             lines",
             what.replace('-', " "),
             prepare.name(),
             Bytes(bytes),
-            share.median * 100.0,
             adds.median,
+            adds.ci95[0],
+            adds.ci95[1],
+            share.median * 100.0,
         );
         Some(Finding { code: format!("{what}-{code}"), text, value: Some(share) })
     }

@@ -9,7 +9,6 @@ pub mod patterns;
 pub mod scan;
 
 use super::{Lab, LabError, Samples, check_multiple, published};
-use crate::host::preempt;
 use crate::record::lab::{Derived, Factors, Finding, LabPoint, LabRecord, factors};
 use crate::stats::{Rng, paired_ratios, summarise};
 use crate::units::MIB;
@@ -72,12 +71,14 @@ pub fn run(lab: &Lab<'_>, options: &Options) -> Result<LabRecord, LabError> {
         ("live_bytes", options.live_bytes.into()),
     ]);
     record.published = published::scanning();
-    let complete = faults(lab, &mut record)? && sweeps(lab, options, &mut record)?;
-    record.head.complete = complete
-        && match live::part(lab, options.live_bytes, options.settings, &mut record) {
-            Err(error) if error.is_interrupt() => false,
-            finished => finished?,
-        };
+    record.head.complete = lab.pinned(|| {
+        let complete = faults(lab, &mut record)? && sweeps(lab, options, &mut record)?;
+        match complete.then(|| live::part(lab, options.live_bytes, options.settings, &mut record)) {
+            None => Ok(false),
+            Some(Err(error)) if error.is_interrupt() => Ok(false),
+            Some(finished) => finished,
+        }
+    })?;
     Ok(record)
 }
 
@@ -162,16 +163,12 @@ fn table_of(tables: &[AtomicU64], at: usize) -> (&[AtomicU64], usize) {
 }
 
 fn timed_faults(lab: &Lab<'_>, case: &Case, tables: &[AtomicU64], places: &[usize]) -> (u64, u64) {
-    let mut sum = 0;
-    let before = preempt::switches();
-    let began = lab.clock.now_ns();
-    for &at in places {
-        let (table, index) = table_of(tables, at);
-        sum += case.algorithm.order(table, index, case.orders());
-    }
-    let ns = lab.clock.now_ns().saturating_sub(began);
-    std::hint::black_box(sum);
-    (ns, preempt::switches().saturating_sub(before))
+    let orders = case.orders();
+    let of = |at: &usize| {
+        let (table, index) = table_of(tables, *at);
+        case.algorithm.order(table, index, orders)
+    };
+    lab.timed(|| std::hint::black_box(places.iter().map(of).sum::<u32>())).0
 }
 
 fn reads_of(case: &Case, tables: &[AtomicU64], at: usize) -> u64 {
@@ -236,17 +233,13 @@ fn timed_sweep(
     other: Option<[u64; 10]>,
 ) -> Result<((u64, u64), [u64; 10]), LabError> {
     let ptes = fill(case.pattern, tables, lab.seed);
-    let before = preempt::switches();
-    let began = lab.clock.now_ns();
-    let faults = sweep(&ptes, case.orders(), case.algorithm);
-    let ns = lab.clock.now_ns().saturating_sub(began);
-    let switches = preempt::switches().saturating_sub(before);
+    let (time, faults) = lab.timed(|| sweep(&ptes, case.orders(), case.algorithm));
     let all_set = ptes.iter().all(|pte| pte.load(Ordering::Relaxed) != 0);
     if !all_set || other.is_some_and(|other| other != faults) {
         let found = format!("faults by order {faults:?}, by the other algorithm {other:?}");
         return Err(LabError::WrongData { what: case.pattern.name(), found });
     }
-    Ok(((ns, switches), faults))
+    Ok((time, faults))
 }
 
 /// Remembering the first set entry against scanning every range, run by run.
@@ -322,8 +315,8 @@ mod tests {
     fn sizes_are_checked() {
         let fails =
             |options| with_lab(&|| false, |lab| run(&lab, &options).unwrap_err().to_string());
-        assert!(fails(Options { size_bytes: 4096, ..small() }).contains("--size 4 KiB"));
-        assert!(fails(Options { live_bytes: 1, ..small() }).contains("--live-size 1 B"));
+        assert!(fails(Options { size_bytes: 4096, ..small() }).contains("--size 4KiB"));
+        assert!(fails(Options { live_bytes: 1, ..small() }).contains("--live-size 1B"));
         assert!(fails(Options { size_bytes: 1 << 62, ..small() }).contains("smaller --size"));
     }
 }

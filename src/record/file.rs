@@ -9,6 +9,7 @@ use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Why a file could not be saved. Whatever it held before is intact.
 #[derive(Debug, thiserror::Error)]
@@ -139,7 +140,8 @@ impl Target {
         drop(file);
         self.put(&temporary)?;
         self.kind = Kind::Replaced;
-        sync_folder(&self.folder).map_err(|why| self.failed("syncing its folder failed", why))
+        // The new text is in place: an error here must not read as if the old one were.
+        sync_folder(&self.folder).map_err(|why| self.failed(UNSYNCED, why))
     }
 
     /// Saves a document as JSON that people can read.
@@ -205,7 +207,12 @@ impl Target {
             let pid = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(SUFFIX));
             let pid = pid.and_then(|digits| digits.parse::<u32>().ok());
             let is_dead = |pid: u32| !Path::new("/proc").join(pid.to_string()).exists();
-            if pid.is_some_and(is_dead) {
+            // A process of another host or container has no entry there, but writes fast.
+            let is_old = || {
+                let changed = entry.metadata().and_then(|found| found.modified()).ok();
+                changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > LEFTOVER_AGE)
+            };
+            if pid.is_some_and(is_dead) && is_old() {
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -215,6 +222,11 @@ impl Target {
         FileError::Io { path: self.named.clone(), doing, why }
     }
 }
+
+/// What failed when the file is new but its name may not last.
+const UNSYNCED: &str = "its new text is in place, but syncing its folder failed";
+/// Temporary files that nobody wrote to for so long are nobody's.
+const LEFTOVER_AGE: Duration = Duration::from_secs(60);
 
 /// What temporary files end in, after the process's id.
 const SUFFIX: &str = ".pageinit-tmp";
@@ -360,10 +372,16 @@ mod tests {
         let dead = dir.path().join(format!(".a.json.4194399{SUFFIX}"));
         let other = dir.path().join(format!(".b.json.4194399{SUFFIX}"));
         let mine = dir.path().join(".a.json.notes");
-        for file in [&dead, &other, &mine] {
+        let young = dir.path().join(format!(".a.json.4194398{SUFFIX}"));
+        for file in [&dead, &other, &mine, &young] {
             fs::write(file, "half").unwrap();
+        }
+        let long_ago = std::time::SystemTime::now() - 2 * LEFTOVER_AGE;
+        for file in [&dead, &other, &mine] {
+            OpenOptions::new().write(true).open(file).unwrap().set_modified(long_ago).unwrap();
         }
         Target::new(&dir.path().join("a.json"), false).unwrap();
         assert_eq!([dead.exists(), other.exists(), mine.exists()], [false, true, true]);
+        assert!(young.exists(), "another container's process may be writing it");
     }
 }

@@ -18,7 +18,8 @@ const SHARE: u32 = 20;
 pub struct Keeper {
     target: Target,
     interval: Duration,
-    began: Instant,
+    /// When it became time; `None` when nobody asked since the last save.
+    began: Option<Instant>,
     ended: Instant,
     cost: Duration,
 }
@@ -27,8 +28,7 @@ impl Keeper {
     /// Saves to `target`, at most once in `interval` and rarer where that takes long. With
     /// an interval of 0 it is always time.
     pub fn new(target: Target, interval: Duration) -> Self {
-        let now = Instant::now();
-        Self { target, interval, began: now, ended: now, cost: Duration::ZERO }
+        Self { target, interval, began: None, ended: Instant::now(), cost: Duration::ZERO }
     }
 
     /// Whether it is time to save. What is done from a yes to the end of [`Self::save`]
@@ -37,19 +37,20 @@ impl Keeper {
         let pause = self.interval.max(self.cost.saturating_mul(SHARE - 1));
         let yes = self.interval.is_zero() || self.ended.elapsed() >= pause;
         if yes {
-            self.began = Instant::now();
+            self.began = Some(Instant::now());
         }
         yes
     }
 
-    /// Saves.
+    /// Saves, also when it is not time: then the saving alone is the cost.
     ///
     /// # Errors
     /// When the system refuses; what was saved before is intact.
     pub fn save(&mut self, document: &impl Serialize) -> Result<(), FileError> {
+        let began = self.began.take().unwrap_or_else(Instant::now);
         let saved = self.target.save_json(document);
         self.ended = Instant::now();
-        self.cost = self.ended.duration_since(self.began);
+        self.cost = self.ended.duration_since(began);
         saved
     }
 }
@@ -73,6 +74,19 @@ mod tests {
             always.save(&number).unwrap();
         }
         assert_eq!(std::fs::read_to_string(dir.path().join("a.json")).unwrap(), "2\n");
+    }
+
+    // What was done before a save that nobody was asked about is not its cost.
+    #[test]
+    fn a_save_out_of_turn_counts_alone() {
+        let dir = TempDir::new().unwrap();
+        let mut keeper = keeper(&dir, Duration::ZERO);
+        assert!(keeper.is_time());
+        keeper.began = Instant::now().checked_sub(Duration::from_secs(60));
+        keeper.save(&1).unwrap();
+        assert!(keeper.cost >= Duration::from_secs(60));
+        keeper.save(&2).unwrap();
+        assert!(keeper.cost < Duration::from_secs(60));
     }
 
     #[test]

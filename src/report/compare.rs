@@ -4,7 +4,7 @@
 
 use super::grid::grid;
 use crate::kernel::struct_page::STRUCT_PAGE_BYTES;
-use crate::record::{Label, Point, Prefetch, PublishedRatio, Record, ScaledMachine};
+use crate::record::{Point, Prefetch, PublishedRatio, Record, ScaledMachine};
 use crate::units::{Bytes, gb_per_s, grouped, three_digits, time};
 use comfy_table::{Cell, Table};
 use std::fmt::Write;
@@ -96,7 +96,7 @@ fn placement(record: &Record) -> String {
 
 /// One row per strategy and store.
 fn strategies(record: &Record) -> Table {
-    let how = if record.execution.executed_share < 1.0 { "scaled" } else { "measured" };
+    let how = record.execution.whole_label().name();
     let header = [
         "strategy".to_owned(),
         "store".into(),
@@ -179,7 +179,7 @@ fn prefetch_lines(p: &Prefetch) -> String {
          field writes on cold lines {}, on lines just zeroed {}; zeroing in place adds {}\n",
         p.threads,
         if p.threads == 1 { "" } else { "s" },
-        label(p.label),
+        p.label.name(),
         show(&p.fields_cold_ns),
         show(&p.fields_warm_ns),
         show(&p.inline_zero_adds_ns),
@@ -212,18 +212,10 @@ fn published(ratios: &[PublishedRatio]) -> String {
     out
 }
 
-pub(super) const fn label(label: Label) -> &'static str {
-    match label {
-        Label::Measured => "measured",
-        Label::Scaled => "scaled",
-        Label::Modelled => "modelled",
-    }
-}
-
 /// One table for all machines: what each strategy would take, and save.
 fn scaled(machines: &[ScaledMachine]) -> String {
     let Some(first) = machines.first() else { return String::new() };
-    let mut out = format!("\nAt these rates, {} ({}):\n", label(first.label), first.rule);
+    let mut out = format!("\nAt these rates, {} ({}):\n", first.label.name(), first.rule);
     let mut header = vec!["strategy".to_owned()];
     for machine in machines {
         let _ = writeln!(out, "  {}: {}", machine.machine, machine.title);

@@ -1,6 +1,5 @@
 //! What `diff` shows to people: the verdict, the rows, and what else differs.
 
-use super::compare::label;
 use super::sheet::{Cell, Sheet};
 use super::sheets::{ns, words};
 use super::table::sheet;
@@ -80,7 +79,7 @@ fn table(diff: &Diff, rows: &[&DiffRow]) -> Sheet {
     let place = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
     names.sort_by(|a, b| place(a).cmp(&place(b)).then(a.cmp(b)));
     names.dedup();
-    let how = label(diff.label);
+    let how = diff.label.name();
     let figures = [
         ("verdict".to_owned(), "verdict"),
         (format!("A, {how}"), "a_ns"),

@@ -4,7 +4,7 @@
 //! and node, predicted ones from the timeline. [`super::blame`] and [`super::chain`] show
 //! them.
 
-use super::compare::{is_probe, label};
+use super::compare::is_probe;
 use super::source::Source;
 use super::view::ViewError;
 use crate::record::any::AnyRecord;
@@ -120,7 +120,7 @@ fn predicted(e: &Estimate) -> Boot {
         machine: e.machine.name.clone(),
         strategy: e.strategy.clone(),
         store: None,
-        label: label(e.label),
+        label: e.label.name(),
         total_ns: e.total_ns as f64,
         phases: e.phases.iter().map(took).collect(),
         note: None,
@@ -167,7 +167,7 @@ fn measured_boot(record: &Record, total: &Point) -> Boot {
         machine: record.machine.name.clone(),
         strategy: total.strategy.clone(),
         store: total.store.clone(),
-        label: if record.execution.executed_share < 1.0 { "scaled" } else { "measured" },
+        label: record.execution.whole_label().name(),
         total_ns: total.scaled_median_ns,
         phases,
         note: took_turns.then_some(

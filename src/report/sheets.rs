@@ -11,7 +11,6 @@ mod lab;
 mod sweep;
 mod validate;
 
-use super::compare::label;
 use super::sheet::{Cell, Sheet};
 use crate::record::HostFacts;
 use crate::record::any::AnyRecord;

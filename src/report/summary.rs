@@ -3,7 +3,7 @@
 //! [`sheets`] makes one table for each kind of which there are several records, so that
 //! the records of a fleet can be read at a glance.
 
-use super::compare::{is_probe, label};
+use super::compare::is_probe;
 use super::sheet::{Cell, Sheet};
 use super::sheets::{bytes, digits, ns, small, words};
 use super::source::{Source, cpu_model, version};
@@ -115,7 +115,7 @@ fn rows(source: &Source) -> Vec<Vec<Cell>> {
 }
 
 fn compare(record: &Record) -> Vec<Vec<Cell>> {
-    let how = if record.execution.executed_share < 1.0 { "scaled" } else { "measured" };
+    let how = record.execution.whole_label().name();
     let totals = record.points.iter().filter(|p| p.phase == "total" && !is_probe(p));
     let row = |p: &crate::record::Point| {
         let own = |r: &&crate::record::Ratio| r.strategy == p.strategy && r.store == p.store;
@@ -145,7 +145,7 @@ fn estimate(e: &Estimate) -> Vec<Cell> {
         words(&*e.strategy),
         version(&e.kernel).map_or(Cell::Empty, words),
         words(&*e.bound_by),
-        label(e.label).into(),
+        e.label.name().into(),
         small(e.threads),
         ns(e.total_ns as f64),
         ns(e.range_ns[0] as f64),
@@ -172,7 +172,7 @@ fn sweep(s: &Sweep) -> Vec<Vec<Cell>> {
             words(&*p.strategy),
             words(&*p.kernel),
             words(&*p.bound_by),
-            label(p.label).into(),
+            p.label.name().into(),
             p.nodes.map_or(Cell::Empty, small),
             p.memory_bytes.map_or(Cell::Empty, bytes),
             p.page_bytes.map_or(Cell::Empty, bytes),
@@ -205,7 +205,7 @@ fn calibration(c: &Calibration) -> Vec<Vec<Cell>> {
         let own = |r: &&Rate| r.strategy == strategy && r.threads == threads;
         let of = |phase: &str| c.rates.iter().filter(own).find(|r| r.phase == phase);
         let rate = |(phase, _)| of(phase).map_or(Cell::Empty, |r| digits(r.ns_per_page));
-        let texts = vec![words(cpu_model(&c.host)), words(strategy), label(c.label).into()];
+        let texts = vec![words(cpu_model(&c.host)), words(strategy), c.label.name().into()];
         [texts, vec![small(threads)], RATES.map(rate).to_vec()].concat()
     };
     series.iter().map(row).collect()

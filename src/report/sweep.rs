@@ -2,7 +2,6 @@
 //!
 //! Columns say how their figures came about: measured, scaled or modelled. Pure.
 
-use crate::record::Label;
 use crate::record::sweep::{MachineShape, SkippedPoint, Sweep, SweepPoint};
 use crate::units::{Bytes, time};
 use comfy_table::{CellAlignment, Table, presets};
@@ -22,7 +21,7 @@ pub fn text(s: &Sweep) -> String {
         s.title,
         s.class,
         s.points.len(),
-        name(s.label)
+        s.label.name()
     );
     if !s.head.complete {
         let _ = writeln!(out, "INCOMPLETE: ended early; --resume goes on where it was saved");
@@ -39,14 +38,6 @@ pub fn text(s: &Sweep) -> String {
     out.push_str(&setup_zero(s));
     out.push_str(&skipped(&s.skipped));
     out
-}
-
-const fn name(label: Label) -> &'static str {
-    match label {
-        Label::Measured => "measured",
-        Label::Scaled => "scaled",
-        Label::Modelled => "modelled",
-    }
 }
 
 fn chunk(bytes: Option<u64>) -> String {
@@ -122,7 +113,7 @@ fn points(s: &Sweep) -> Table {
 fn label_of(s: &Sweep) -> &'static str {
     let first = s.points.first().map_or(s.label, |p| p.label);
     match s.points.iter().all(|p| p.label == first) {
-        true => name(first),
+        true => first.name(),
         false => "measured or scaled",
     }
 }
@@ -258,7 +249,7 @@ pub fn csv(s: &Sweep) -> String {
             (number(p.nodes.map(u64::from)), number(p.memory_bytes), number(p.page_bytes));
         let _ = write!(out, ",{nodes},{memory},{pages}");
         let _ = match &p.measured {
-            None => writeln!(out, ",,,,,,{}", name(p.label)),
+            None => writeln!(out, ",,,,,,{}", p.label.name()),
             Some(m) => writeln!(
                 out,
                 ",{},{},{},{},{},{}",
@@ -267,7 +258,7 @@ pub fn csv(s: &Sweep) -> String {
                 m.ci95_ns[1],
                 m.samples_ns.len(),
                 m.verified,
-                name(p.label)
+                p.label.name()
             ),
         };
     }

@@ -2,14 +2,15 @@
 //!
 //! [`calibrate`] runs `compare` with one thread per node and with all CPUs of the
 //! smallest node, and keeps ns per page of each phase; [`stores`] measures what lies
-//! below. [`phases`] turns a calibration
-//! into costs for the model: with one thread nothing is shared, and what many threads
-//! lose against it is put down to memory bandwidth.
+//! below. [`phases`] turns a calibration into costs for the model: with one thread
+//! nothing is shared, and what many threads lose against it is put down to memory
+//! bandwidth.
 
 mod stores;
 
 use super::StudyError;
-use super::compare::{HostContext, Options, compare};
+use super::compare::{HostContext, Inputs, Options, compare_teams};
+use super::figures::TeamRates;
 use crate::exec::Stop;
 use crate::kernel::KernelModel;
 use crate::lab::{Lab, Limits};
@@ -17,10 +18,11 @@ use crate::machine::Machine;
 use crate::model::constants as k;
 use crate::model::queue::{Curve, Demand};
 use crate::model::setup::CalibratedPhase;
+use crate::pfn::Nid;
 use crate::plan::PhaseName;
 use crate::progress::Progress;
 use crate::record::calibration::{CALIBRATION_SCHEMA, Calibration, Rate};
-use crate::record::{Head, HostFacts, Label, Record};
+use crate::record::{Head, HostFacts, Label};
 use crate::units::{Bytes, MIB};
 use crate::warning::Warning;
 
@@ -50,14 +52,22 @@ pub fn calibrate(
     let cpus = nodes.iter().map(|n| n.cpus.len()).filter(|n| *n > 0).min().unwrap_or(1);
     let most_threads = u32::try_from(cpus).unwrap_or(u32::MAX);
     let with = |threads| Options { threads: Some(threads), ..options.clone() };
-    let one = compare(machine, kernel, host, &with(1), progress, stop)?;
-    let mut rates = rates(&one);
+    let own: Vec<Nid> = nodes.iter().filter(|n| !n.cpus.is_empty()).map(|n| Nid(n.nid)).collect();
+    let run = |threads| {
+        let inputs = Inputs { machine, kernel, host, options: &with(threads) };
+        compare_teams(&inputs, &own, progress, stop)
+    };
+    let (one, teams) = run(1)?;
+    let mut rates = rates(&teams);
     let mut warnings = one.head.warnings.clone();
     let mut complete = one.head.complete;
     if most_threads > 1 && complete {
-        let all = compare(machine, kernel, host, &with(most_threads), progress, stop)?;
-        rates.extend(self::rates(&all));
+        let (all, teams) = run(most_threads)?;
+        rates.extend(self::rates(&teams));
         complete = all.head.complete;
+        let said = |w: &Warning| warnings.iter().any(|known| known.code == w.code);
+        let new: Vec<Warning> = all.head.warnings.into_iter().filter(|w| !said(w)).collect();
+        warnings.extend(new);
     }
     let limits = Limits::default();
     let mut below = stores::Rates::default();
@@ -147,34 +157,23 @@ fn not_shown(nodes: usize, threads: u32) -> Vec<Warning> {
     out
 }
 
-/// ns per page and node of every phase in a record.
-fn rates(record: &Record) -> Vec<Rate> {
-    let named = |p: &&crate::record::Point| {
-        PHASES.iter().any(|phase| phase.to_string() == p.phase) && !p.strategy.starts_with("probe")
-    };
+/// Rates as a calibration has them; the mean where a strategy ran with several stores.
+fn rates(teams: &[TeamRates]) -> Vec<Rate> {
     let mut out: Vec<(Rate, f64)> = Vec::new();
-    for point in record.points.iter().filter(named) {
-        // Points of single nodes say what a node takes; a boot CPU has only the sum.
-        let alone = |p: &&crate::record::Point| {
-            p.nid.is_some() && (&p.strategy, &p.phase) == (&point.strategy, &point.phase)
-        };
-        if point.nid.is_none() && record.points.iter().any(|p| alone(&p)) {
-            continue;
-        }
-        let ns_per_page = point.median_ns / point.executed_pages.max(1) as f64;
+    let all = teams.iter().flat_map(|team| team.phases.iter().map(move |phase| (team, phase)));
+    for (team, phase) in all {
         let rate = Rate {
-            strategy: point.strategy.clone(),
-            phase: point.phase.clone(),
-            free: point.free,
-            threads: point.threads,
-            ns_per_page,
+            strategy: team.strategy.clone(),
+            phase: phase.phase.to_string(),
+            free: team.free,
+            threads: team.threads,
+            ns_per_page: phase.ns_per_page,
         };
         let same = |(r, _): &&mut (Rate, f64)| r.strategy == rate.strategy && r.phase == rate.phase;
         match out.iter_mut().find(same) {
             Some((known, count)) => {
-                // The mean over nodes.
                 *count += 1.0;
-                known.ns_per_page += (ns_per_page - known.ns_per_page) / *count;
+                known.ns_per_page += (phase.ns_per_page - known.ns_per_page) / *count;
             }
             None => out.push((rate, 1.0)),
         }

@@ -5,10 +5,11 @@
 
 use super::candidates::{Candidate, candidates, choices, strategies};
 use super::facts::machine_facts;
+use super::figures::{self, Drawn, TeamRates};
 use super::room::HostRoom;
 use super::rounds::{Rounds, RunsOf};
 use super::setup::{BufferPlan, check_nodes, map_nodes, plan_buffer, served_nodes, set_threads};
-use super::{StudyError, figures, scale};
+use super::{StudyError, scale};
 use crate::exec::{Mapping, Memory, RunTimes, Stop, zero_advantage};
 use crate::host::clock::Clock;
 use crate::host::node_memory::node_available_bytes;
@@ -102,6 +103,40 @@ pub fn compare_and_keep(
     stop: Stop<'_>,
     keep: Option<&mut Keeper>,
 ) -> Result<Record, StudyError> {
+    let inputs = Inputs { machine, kernel, host, options };
+    Ok(execute(&inputs, progress, stop, keep, |_| ())?.0)
+}
+
+/// As [`compare`]; beside the record what a page costs the teams of `nodes`, by candidate.
+///
+/// # Errors
+/// As [`compare`].
+pub(super) fn compare_teams(
+    inputs: &Inputs<'_>,
+    nodes: &[Nid],
+    progress: &dyn Progress,
+    stop: Stop<'_>,
+) -> Result<(Record, Vec<TeamRates>), StudyError> {
+    execute(inputs, progress, stop, None, |drawn| drawn.team_rates(nodes))
+}
+
+/// What a comparison starts from.
+pub(super) struct Inputs<'i> {
+    pub machine: &'i Machine,
+    pub kernel: &'i KernelModel,
+    pub host: &'i HostContext,
+    pub options: &'i Options,
+}
+
+/// Runs it; `more` is drawn from the samples beside the record.
+fn execute<T>(
+    inputs: &Inputs<'_>,
+    progress: &dyn Progress,
+    stop: Stop<'_>,
+    mut keep: Option<&mut Keeper>,
+    more: impl FnOnce(&Drawn<'_>) -> T,
+) -> Result<(Record, T), StudyError> {
+    let Inputs { machine, kernel, host, options } = *inputs;
     let whole = layout(machine, kernel, options)?;
     let choices = choices(&strategies(&options.strategies)?, &options.stores)?;
     let buffer = plan_buffer(&whole, &host.room, options)?;
@@ -113,6 +148,7 @@ pub fn compare_and_keep(
     record.head.warnings.extend(machine.warnings.iter().chain(&whole.warnings).cloned());
     record.head.warnings.extend(doctor::warnings(host.clock.facts()));
     record.execution = execution(&buffer, &nodes, options);
+    record.execution.is_this_host = Some(machine.is_this_host);
     record.head.warnings.extend(buffer.warnings);
     record.head.warnings.extend(stand_ins(machine, &record.execution.mapping));
     record.head.warnings.extend(served_nodes(machine, &nodes, &host.room.nodes));
@@ -123,15 +159,19 @@ pub fn compare_and_keep(
     let memory = Memory::map(nodes, buffer.copies)?;
     let drawing = Drawing { machine, whole: &whole, options };
     let mut rounds = Rounds { host, executed, candidates, memory, progress, stop };
-    let samples = match measure(&mut rounds, &mut record, &drawing, keep) {
-        Ok(samples) => samples,
-        Err(error) if error.is_interrupt() => Vec::new(),
-        Err(other) => return Err(other),
-    };
+    let mut samples = RunsOf::new();
+    let ended = measure(&mut rounds, &mut record, &drawing, keep.as_deref_mut(), &mut samples);
     let done = samples.iter().map(Vec::len).min().unwrap_or(0);
     record.head.complete = !samples.is_empty() && done >= options.runs as usize;
     drawing.draw(&mut record, &rounds, &samples)?;
-    Ok(record)
+    match ended {
+        Err(error) if !error.is_interrupt() => {
+            // The error counts; that the runs so far are kept is a help, if it works.
+            drop(keep.map(|keeper| keeper.save(&record)));
+            Err(error)
+        }
+        _ => Ok((record, more(&drawing.drawn(&rounds, &samples)))),
+    }
 }
 
 /// The whole machine's layout with the command line that was chosen.
@@ -168,7 +208,8 @@ fn measure(
     record: &mut Record,
     drawing: &Drawing<'_>,
     mut keep: Option<&mut Keeper>,
-) -> Result<RunsOf, StudyError> {
+    samples: &mut RunsOf,
+) -> Result<(), StudyError> {
     let touch = rounds.fault_in()?;
     record.execution.first_touch_ns = Some(touch.wall_ns);
     record.execution.placement = touch.placement;
@@ -184,7 +225,7 @@ fn measure(
         keeper.save(record)?;
     }
     let options = drawing.options;
-    rounds.run(options.runs, options.seed, &mut |rounds, samples| {
+    rounds.run(options.runs, options.seed, samples, &mut |rounds, samples| {
         let Some(keeper) = keep.as_deref_mut() else { return Ok(()) };
         if !keeper.is_time() {
             return Ok(());
@@ -203,6 +244,16 @@ struct Drawing<'d> {
 }
 
 impl Drawing<'_> {
+    fn drawn<'r>(&self, rounds: &'r Rounds<'_>, samples: &'r RunsOf) -> Drawn<'r> {
+        Drawn {
+            candidates: &rounds.candidates,
+            samples,
+            copies: rounds.memory.copies as u64,
+            seed: self.options.seed,
+            took_turns: !self.machine.is_this_host,
+        }
+    }
+
     /// Everything in the record that follows from the samples.
     fn draw(
         &self,
@@ -210,15 +261,9 @@ impl Drawing<'_> {
         rounds: &Rounds<'_>,
         samples: &RunsOf,
     ) -> Result<(), StudyError> {
-        let drawn = figures::Drawn {
-            candidates: &rounds.candidates,
-            samples,
-            copies: rounds.memory.copies as u64,
-            seed: self.options.seed,
-            took_turns: !self.machine.is_this_host,
-        };
+        let drawn = self.drawn(rounds, samples);
         record.points = drawn.points();
-        record.ratios = drawn.ratios(&record.baseline);
+        record.ratios = drawn.ratios(&record.baseline, record.execution.whole_label());
         record.prefetch = drawn.prefetch();
         record.published = super::beside::ratios(record);
         let shares: Vec<f64> = samples.iter().flatten().map(RunTimes::overhead_share).collect();
@@ -226,6 +271,7 @@ impl Drawing<'_> {
         record.execution.overhead_share = (!shares.is_empty()).then(|| median(&shares));
         record.scaled =
             scale::scaled_machines(&drawn, self.machine, self.whole, self.options.free)?;
+        record.head.warnings.extend(scale::left_out(&record.scaled, &record.points));
         Ok(())
     }
 }

@@ -143,18 +143,10 @@ fn check_labels(a: Side<'_>, of_a: &[Row], b: Side<'_>, of_b: &[Row]) -> Result<
         None => Ok(first),
         Some(other) => Err(DiffError::Labels {
             a: a.name.into(),
-            a_label: label_name(first),
+            a_label: first.name(),
             b: b.name.into(),
-            b_label: label_name(other.label),
+            b_label: other.label.name(),
         }),
-    }
-}
-
-const fn label_name(label: Label) -> &'static str {
-    match label {
-        Label::Measured => "measured",
-        Label::Scaled => "scaled",
-        Label::Modelled => "modelled",
     }
 }
 
@@ -207,6 +199,9 @@ fn overall(rows: &[DiffRow], kind: &str, threshold: f64) -> (Verdict, String) {
     }
     if kind == "calibrate" || kind.starts_with("lab") {
         let ratios: Vec<f64> = deciding.iter().filter_map(|row| row.ratio).collect();
+        if ratios.is_empty() {
+            return (Verdict::Inconclusive, "no row that decides has a ratio".into());
+        }
         let middle = median(&ratios);
         let rule = format!(
             "the median of the ratios of {} rows, {middle:.3}, against the threshold alone",

@@ -4,6 +4,10 @@
 //! `scaled_median_ns` multiplies phase by phase up to the whole machine. Ratios are
 //! taken run by run, and the prefetch effect from the three probes of each round.
 
+mod rates;
+
+pub use rates::{PhaseRate, TeamRates};
+
 use super::candidates::Candidate;
 use super::facts::executor_name;
 use crate::exec::{PhaseTime, RunTimes};
@@ -123,8 +127,9 @@ impl Drawn<'_> {
         if executed == 0 { 0.0 } else { whole_pages as f64 / executed as f64 }
     }
 
-    /// Every strategy's whole scaled time against the baseline's, run by run.
-    pub fn ratios(&self, baseline: &str) -> Vec<Ratio> {
+    /// Every strategy's whole scaled time against the baseline's, run by run; `label` says
+    /// how such times came about.
+    pub fn ratios(&self, baseline: &str, label: Label) -> Vec<Ratio> {
         let totals = |c: &Candidate, runs: &[RunTimes]| -> Vec<f64> {
             runs.iter().map(|run| self.scaled_ns(c, run, &Part::Total)).collect()
         };
@@ -140,6 +145,7 @@ impl Drawn<'_> {
                     strategy: c.name.clone(),
                     store: c.store.clone(),
                     baseline: baseline.into(),
+                    label: Some(label),
                     median: summary.median,
                     ci95: summary.ci95,
                 }
@@ -147,7 +153,7 @@ impl Drawn<'_> {
             .collect()
     }
 
-    /// What zeroing does for the field writes; `None` when a probe has no run.
+    /// What zeroing does for the field writes; `None` when a probe has no run, or no page.
     pub fn prefetch(&self) -> Option<Prefetch> {
         let (threads, cold) = self.probe_ns(Probe::FieldsCold)?;
         let (_, zero) = self.probe_ns(Probe::ZeroOnly)?;
@@ -171,39 +177,17 @@ impl Drawn<'_> {
         let (candidate, runs) = self.with_runs().find(|(c, _)| c.probe == Some(probe))?;
         let part = Part::Deferred(None);
         let pages = pages(&candidate.executed, &part) * self.copies;
-        let per_page = runs.iter().map(|run| total_node_ns(run) / pages.max(1) as f64);
+        if pages == 0 {
+            return None;
+        }
+        let per_page = runs.iter().map(|run| total_node_ns(run) / pages as f64);
         Some((threads(&candidate.executed), per_page.collect()))
-    }
-
-    /// The boot CPU's time of a candidate per struct page and phase, and the nodes'.
-    pub fn rates(&self, candidate: &Candidate, runs: &[RunTimes]) -> Vec<PhaseRate> {
-        let phases = candidate.executed.phases.iter().enumerate();
-        phases
-            .map(|(i, phase)| {
-                let pages = phase.pages().saturating_mul(self.copies).max(1) as f64;
-                let per_page: Vec<f64> =
-                    runs.iter().map(|run| phase_ns(&run.phases[i]) / pages).collect();
-                let ns_per_page = crate::stats::median(&per_page);
-                PhaseRate { phase: phase.name, executor: phase.executor, ns_per_page }
-            })
-            .collect()
     }
 }
 
 /// The phase of the whole machine that an executed phase stands for.
 fn whole_phase<'c>(candidate: &'c Candidate, executed: &'c Phase) -> &'c Phase {
     candidate.whole.phases.iter().find(|p| p.name == executed.name).unwrap_or(executed)
-}
-
-/// What one phase costs per struct page, as measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PhaseRate {
-    /// The phase.
-    pub phase: crate::plan::PhaseName,
-    /// Who does it.
-    pub executor: Executor,
-    /// Time per struct page: of the boot CPU, or of one node with its threads.
-    pub ns_per_page: f64,
 }
 
 /// The parts of a candidate's run that become points.

@@ -45,7 +45,8 @@ impl Rounds<'_> {
     }
 
     /// Runs `runs` rounds in an order that follows from `seed`; fewer when the user ends
-    /// them. `after` is called between rounds, never between the runs of one.
+    /// them. Times go to `samples`, which has what was done before an error too. `after` is
+    /// called between rounds, never between the runs of one.
     ///
     /// # Errors
     /// For wrong data, and what executing and `after` say.
@@ -53,10 +54,11 @@ impl Rounds<'_> {
         &mut self,
         runs: u32,
         seed: u64,
+        samples: &mut RunsOf,
         after: AfterRound<'_>,
-    ) -> Result<RunsOf, StudyError> {
+    ) -> Result<(), StudyError> {
         let count = self.candidates.len();
-        let mut samples = vec![Vec::new(); count];
+        samples.resize(count, Vec::new());
         let mut rng = Rng::new(seed);
         self.progress.begin("runs", u64::from(runs) * count as u64, Unit::Runs);
         'rounds: for round in 1..=runs {
@@ -73,10 +75,10 @@ impl Rounds<'_> {
                 }
                 self.progress.advance(1);
             }
-            after(self, &samples)?;
+            after(self, samples)?;
         }
         self.progress.end();
-        Ok(samples)
+        Ok(())
     }
 
     fn run_one(&mut self, index: usize, round: u32) -> Result<RunTimes, StudyError> {

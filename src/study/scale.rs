@@ -11,8 +11,9 @@ use crate::exec::RunTimes;
 use crate::kernel::{KernelModel, Layout, layout};
 use crate::machine::{Machine, input};
 use crate::plan::{BootPlan, Executor, Strategy};
-use crate::record::{Label, ScaledMachine, ScaledRow};
+use crate::record::{Label, Point, ScaledMachine, ScaledRow};
 use crate::study::Candidate;
+use crate::warning::Warning;
 
 /// Two machines of a terabyte and more that every comparison is scaled to.
 const TERABYTE_MACHINES: [&str; 2] = ["@8n-e7-8895v3-1t", "@16n-hp-12t"];
@@ -43,7 +44,23 @@ pub fn scaled_machines(
         let layout = layout(&big, &kernel)?;
         out.push(scaled(drawn, &measured, &big, &layout, free));
     }
+    out.retain(|machine| !machine.rows.is_empty());
     Ok(out)
+}
+
+/// What is said where machines lack strategies of `points`.
+pub fn left_out(machines: &[ScaledMachine], points: &[Point]) -> Option<Warning> {
+    let of_strategies =
+        points.iter().filter(|p| p.phase == "total" && Strategy::named(&p.strategy).is_some());
+    let wanted = of_strategies.count();
+    let lacks = machines.len() < 2 || machines.iter().any(|machine| machine.rows.len() < wanted);
+    (wanted > 0 && lacks).then(|| {
+        Warning::new(
+            "not-scaled",
+            "strategies are not scaled to machines that have phases which this one has not",
+            "measure a machine that defers struct pages, with a kernel that does",
+        )
+    })
 }
 
 fn scaled(
@@ -58,7 +75,7 @@ fn scaled(
         .filter_map(|(candidate, runs)| {
             let strategy = Strategy::named(&candidate.name)?;
             let plan = strategy.plan(layout, candidate.store.as_deref(), free);
-            Some(row(candidate, &plan, &drawn.rates(candidate, runs)))
+            row(candidate, &plan, &drawn.rates(candidate, runs))
         })
         .collect();
     let base = rows.iter().find(|r| r.strategy == Strategy::Prezero.name()).map(|r| r.total_ns);
@@ -75,10 +92,12 @@ fn scaled(
     }
 }
 
-fn row(candidate: &Candidate, plan: &BootPlan, rates: &[PhaseRate]) -> ScaledRow {
+/// `None` where a phase has pages there and had none here: a machine that defers nothing
+/// says nothing about what deferring costs.
+fn row(candidate: &Candidate, plan: &BootPlan, rates: &[PhaseRate]) -> Option<ScaledRow> {
     let (mut boot_cpu_ns, mut deferred_ns) = (0.0, 0.0);
     for phase in &plan.phases {
-        let rate = rates.iter().find(|r| r.phase == phase.name).map_or(0.0, |r| r.ns_per_page);
+        let rate = rates.iter().find(|r| r.phase == phase.name)?.ns_per_page;
         match phase.executor {
             Executor::BootCpu => boot_cpu_ns += rate * phase.pages() as f64,
             Executor::NodeThreads => {
@@ -87,14 +106,14 @@ fn row(candidate: &Candidate, plan: &BootPlan, rates: &[PhaseRate]) -> ScaledRow
             }
         }
     }
-    ScaledRow {
+    Some(ScaledRow {
         strategy: candidate.name.clone(),
         store: candidate.store.clone(),
         boot_cpu_ns,
         deferred_ns,
         total_ns: boot_cpu_ns + deferred_ns,
         saved_ns: None,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -112,5 +131,32 @@ mod tests {
                 layout.nodes.iter().map(|n| crate::pfn::total_pages(&n.deferred)).sum();
             assert!(deferred * machine.page_bytes * 10 > machine.memory_bytes() * 9);
         }
+    }
+
+    #[test]
+    fn a_phase_that_was_not_measured_is_not_free() {
+        let [small, big] = ["@vm-2c", "@2n-skylake-768g"].map(|name| {
+            let machine = input::load(name, None).unwrap();
+            layout(&machine, &KernelModel::new(KernelVersion::new(6, 12), machine.arch)).unwrap()
+        });
+        let plan = Strategy::Prezero.plan(&big, None, true);
+        let executed = Strategy::Serial.plan(&small, None, true);
+        let candidate = Candidate {
+            name: "prezero".into(),
+            probe: None,
+            store: None,
+            executed: executed.clone(),
+            whole: executed,
+        };
+        let rate = |phase: &crate::plan::Phase| PhaseRate {
+            phase: phase.name,
+            executor: phase.executor,
+            ns_per_page: 1.0,
+        };
+        let all: Vec<PhaseRate> = plan.phases.iter().map(rate).collect();
+        assert!(row(&candidate, &plan, &all).is_some());
+        let early: Vec<PhaseRate> =
+            all.into_iter().filter(|r| r.executor == Executor::BootCpu).collect();
+        assert_eq!(row(&candidate, &plan, &early), None);
     }
 }

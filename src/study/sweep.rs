@@ -181,9 +181,15 @@ pub fn sweep(
         job.go_on_from(kept)?;
     }
     if !job.is_complete() {
-        match control.measure.take() {
-            None => predict::run(&mut job, &mut control)?,
-            Some(measure) => measure::run(&mut job, &mut control, &measure)?,
+        let ended = match control.measure.take() {
+            None => predict::run(&mut job, &mut control),
+            Some(measure) => measure::run(&mut job, &mut control, &measure),
+        };
+        if let Err(error) = ended {
+            // The error counts; that the points so far are kept is a help, if it works.
+            let kept = control.keep.take().map(|keeper| keeper.save(&job.record()));
+            drop(kept);
+            return Err(error);
         }
     }
     Ok(job.record())

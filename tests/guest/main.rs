@@ -32,8 +32,8 @@ const SAMPLED: (&str, &str) = (
              done
          done 2>/dev/null
          wait $pid || exit
-         seen=$(sed -n 's/^pageinit-\\([0-9]*\\) .*[[:space:]]\\1$/\\1/p' /tmp/workers | sort -u | wc -l)
-         [ $seen -lt 2 ] || break
+         sed -n 's/^pageinit-\\([0-9]*\\) .*[[:space:]]\\1$/\\1/p' /tmp/workers >/tmp/pinned
+         [ $(sort -u /tmp/pinned | wc -l) -lt 2 ] || break
      done",
 );
 

@@ -4,6 +4,7 @@
 //! with huge pages refused, asked for, and switched on for everybody.
 
 use super::{Options, SUBPAGE_BYTES};
+use crate::host::error::HostError;
 use crate::host::region::{HugePages, Region};
 use crate::host::setting::{self, SettingGuard};
 use crate::host::thp;
@@ -47,7 +48,7 @@ pub(super) fn part(
     };
     let run_one = |at: usize| {
         let before = thp::vmstat(Path::new("/"), "thp_fault_alloc");
-        let ns = touch(lab, bytes, modes[at])?;
+        let ns = lab.undisturbed(|| touch(lab, bytes, modes[at]))?;
         let after = thp::vmstat(Path::new("/"), "thp_fault_alloc");
         huge_faults[at] = after.zip(before).map_or(0, |(a, b)| a.saturating_sub(b));
         Ok::<_, LabError>(ns)
@@ -65,17 +66,19 @@ pub(super) fn part(
 }
 
 /// Maps and touches; unmapping is not timed.
-fn touch(lab: &Lab<'_>, bytes: usize, (name, huge): Mode) -> Result<u64, LabError> {
+fn touch(lab: &Lab<'_>, bytes: usize, (name, huge): Mode) -> Result<(u64, u64), LabError> {
     let step = SUBPAGE_BYTES as usize;
-    let began = lab.clock.now_ns();
-    let mut region = Region::map(bytes, huge)?;
-    region.touch(0..bytes, step, 0x5a);
-    let ns = lab.clock.now_ns().saturating_sub(began);
+    let (time, region) = lab.timed(|| {
+        let mut region = Region::map(bytes, huge)?;
+        region.touch(0..bytes, step, 0x5a);
+        Ok::<_, HostError>(region)
+    });
+    let region = region?;
     if !region.holds(step, 0x5a) {
         let found = "a page does not hold its byte and zeroes".into();
         return Err(LabError::WrongData { what: format!("touching, huge pages {name}"), found });
     }
-    Ok(ns)
+    Ok(time)
 }
 
 /// Switches huge pages on for everybody, if that may be; whether they are on.

@@ -105,7 +105,7 @@ impl Live<'_> {
         };
         let run_one = |at: usize| {
             let before = self.counts();
-            let ns = self.run_one(guard, cases[at].1)?;
+            let ns = self.lab.undisturbed(|| self.run_one(guard, cases[at].1))?;
             if cases[at].1 {
                 let after = self.counts();
                 counted = after.iter().zip(&before).map(|(a, b)| a.saturating_sub(*b)).collect();
@@ -133,7 +133,7 @@ impl Live<'_> {
     }
 
     /// One sample: first the last page of every set, then every page, timed.
-    fn run_one(&self, guard: &SettingGuard, on: bool) -> Result<u64, LabError> {
+    fn run_one(&self, guard: &SettingGuard, on: bool) -> Result<(u64, u64), LabError> {
         self.enable(guard, false)?;
         let mut region = Region::map(self.bytes, HugePages::Unasked)?;
         let set_bytes = SET_PAGES * PAGE_BYTES;
@@ -146,14 +146,12 @@ impl Live<'_> {
         }
         self.enable(guard, on)?;
         region.advise(HugePages::Asked);
-        let began = self.lab.clock.now_ns();
-        region.touch(0..self.bytes, PAGE_BYTES, 0x22);
-        let ns = self.lab.clock.now_ns().saturating_sub(began);
+        let (time, ()) = self.lab.timed(|| region.touch(0..self.bytes, PAGE_BYTES, 0x22));
         if !region.holds(PAGE_BYTES, 0x22) {
             let found = "a page does not hold its byte and zeroes".to_owned();
             return Err(LabError::WrongData { what: "the live part".into(), found });
         }
-        Ok(ns)
+        Ok(time)
     }
 
     /// Whether the counters say what the algorithms choose.

@@ -2,7 +2,7 @@
 
 use crate::record::any::AnyRecord;
 use crate::record::{Label, Record};
-use crate::report::compare::{is_probe, label};
+use crate::report::compare::is_probe;
 use crate::report::sheet::{Cell, Sheet};
 use crate::report::source::{Source, cpu_model, version};
 use crate::units::{grouped, time};
@@ -67,14 +67,16 @@ fn kernel(record: &AnyRecord) -> Option<String> {
 /// How a record's figures came about.
 pub(super) fn how(record: &AnyRecord) -> &'static str {
     match record {
-        AnyRecord::Compare(r) if r.execution.executed_share < 1.0 => "measured and scaled",
-        AnyRecord::Compare(_) | AnyRecord::Lab(_) => label(Label::Measured),
-        AnyRecord::Estimate(e) => label(e.label),
+        AnyRecord::Compare(r) if r.execution.whole_label() == Label::Scaled => {
+            "measured and scaled"
+        }
+        AnyRecord::Compare(_) | AnyRecord::Lab(_) => Label::Measured.name(),
+        AnyRecord::Estimate(e) => e.label.name(),
         AnyRecord::Sweep(s) if s.points.iter().any(|p| p.label == Label::Scaled) => {
             "measured and scaled"
         }
-        AnyRecord::Sweep(s) => label(s.label),
-        AnyRecord::Calibration(c) => label(c.label),
+        AnyRecord::Sweep(s) => s.label.name(),
+        AnyRecord::Calibration(c) => c.label.name(),
         AnyRecord::Validate(_) => "published and modelled",
     }
 }

@@ -3,8 +3,7 @@
 use super::timeline::{Bar, Lane, Timeline, Who};
 use crate::kernel::struct_page::STRUCT_PAGE_BYTES;
 use crate::record::estimate::{Estimate, TimelineSpan};
-use crate::record::{Label, PlanFacts, Point, Record};
-use crate::report::compare::label;
+use crate::record::{PlanFacts, Point, Record};
 use crate::report::source::version;
 use crate::units::time;
 use std::collections::BTreeMap;
@@ -25,7 +24,7 @@ pub(super) fn estimated(name: &str, e: &Estimate) -> Timeline {
         title: format!("{} on {}, Linux {kernel}", e.strategy, e.machine.name),
         source: name.into(),
         strategy: e.strategy.clone(),
-        label: label(e.label),
+        label: e.label.name(),
         notes: vec![format!("total {}, likely {low} to {high}", time(e.total_ns as f64))],
         lanes: lanes.into_iter().map(lane).collect(),
     }
@@ -77,13 +76,12 @@ pub(super) fn planned(name: &str, record: &Record, plan: &PlanFacts) -> Timeline
     }));
     lanes.retain(|lane| !lane.bars.is_empty());
     lanes.sort_by_key(|lane| lane.who);
-    let is_scaled = points.iter().any(|p| p.executed_pages != p.scaled_pages);
     Timeline {
         title: format!("{} on {}", plan_name(plan), record.machine.name),
         source: name.into(),
         strategy: plan.strategy.clone(),
-        label: label(if is_scaled { Label::Scaled } else { Label::Measured }),
-        notes: notes_of(record, is_scaled),
+        label: record.execution.whole_label().name(),
+        notes: notes_of(record),
         lanes,
     }
 }
@@ -117,10 +115,10 @@ fn median_bar(point: &Point, phase: &str, at: f64) -> Bar {
     }
 }
 
-fn notes_of(record: &Record, is_scaled: bool) -> Vec<String> {
+fn notes_of(record: &Record) -> Vec<String> {
     let runs = record.execution.runs;
     let mut notes = vec![format!("medians of {runs} runs, phase by phase, put one after another")];
-    if is_scaled {
+    if record.execution.executed_share < 1.0 {
         let share = record.execution.executed_share * 100.0;
         notes.push(format!("{share:.3} % of the memmap was executed; times are multiplied up"));
     }

@@ -2,7 +2,6 @@
 
 use super::{bytes, count, digits, facts, host, maybe, ns, small, whole_ns, with_note, words, yes};
 use crate::record::calibration::{Calibration, FirstTouch, PassRate, Rate, StoreRate};
-use crate::report::compare::label;
 use crate::report::sheet::{Cell, Sheet};
 
 pub(super) fn sheets(c: &Calibration) -> Vec<Sheet> {
@@ -26,7 +25,7 @@ fn rates(c: &Calibration) -> Sheet {
             words(&*r.strategy),
             words(&*r.phase),
             yes(r.free),
-            label(c.label).into(),
+            c.label.name().into(),
             small(r.threads),
             digits(r.ns_per_page),
         ]
@@ -51,7 +50,7 @@ fn store(c: &Calibration, s: &StoreRate) -> Vec<Cell> {
         words(&*s.store),
         words(&*s.kind),
         words(&*s.data),
-        label(c.label).into(),
+        c.label.name().into(),
         small(s.cpu_nid),
         small(s.memory_nid),
         small(s.threads),
@@ -99,7 +98,7 @@ fn passes(c: &Calibration) -> Sheet {
     let row = |p: &PassRate| {
         let texts = [&p.pass, &p.temperature].map(|text| words(text.as_str())).to_vec();
         let figures = [p.ns_per_page.median, p.ns_per_page.ci95[0], p.ns_per_page.ci95[1]];
-        let middle = vec![label(c.label).into(), small(p.nid), count(p.pages)];
+        let middle = vec![c.label.name().into(), small(p.nid), count(p.pages)];
         [texts, middle, figures.map(digits).to_vec()].concat()
     };
     sheet.rows = c.passes.iter().map(row).collect();
@@ -119,7 +118,7 @@ fn first_touch(c: &Calibration) -> Sheet {
     let row = |f: &FirstTouch| {
         let (nid, threads) = (small(f.nid), small(f.threads));
         let (all, huge) = (bytes(f.bytes), maybe(f.huge_page_bytes, bytes));
-        vec![label(c.label).into(), nid, threads, all, huge, whole_ns(f.wall_ns)]
+        vec![c.label.name().into(), nid, threads, all, huge, whole_ns(f.wall_ns)]
     };
     sheet.rows = c.first_touch.iter().map(row).collect();
     sheet

@@ -1,8 +1,8 @@
 //! The tables of a comparison.
 
 use super::{
-    bytes, count, digits, facts, host, label, list, maybe, ns, share, small, whole_ns, with_note,
-    words, yes,
+    bytes, count, digits, facts, host, list, maybe, ns, share, small, whole_ns, with_note, words,
+    yes,
 };
 use crate::kernel::struct_page::STRUCT_PAGE_BYTES;
 use crate::record::{Point, Record};
@@ -29,7 +29,7 @@ pub(super) fn sheets(record: &Record) -> Vec<Sheet> {
 
 /// How figures of the whole machine came about: multiplied up, unless all of it ran.
 fn how(record: &Record) -> &'static str {
-    if record.execution.executed_share < 1.0 { "scaled" } else { "measured" }
+    record.execution.whole_label().name()
 }
 
 fn strategies(record: &Record) -> Sheet {
@@ -123,7 +123,7 @@ fn points(record: &Record) -> Sheet {
             digits(p.median_ns / p.executed_pages.max(1) as f64),
             yes(p.verified),
         ];
-        [key(p, label(p.label)), figures.to_vec()].concat()
+        [key(p, p.label.name()), figures.to_vec()].concat()
     };
     sheet.rows = record.points.iter().map(row).collect();
     with_note(sheet, "times of the pages that ran; low and high are the median's 95 % interval")
@@ -162,7 +162,7 @@ fn prefetch(record: &Record) -> Sheet {
     let mut sheet = Sheet::new("Prefetch effect", &columns, 2);
     let Some(p) = &record.prefetch else { return sheet };
     let row = |(name, s): (&str, &Summary)| {
-        let (how, threads) = (label(p.label).into(), small(p.threads));
+        let (how, threads) = (p.label.name().into(), small(p.threads));
         vec![name.into(), how, threads, ns(s.median), ns(s.ci95[0]), ns(s.ci95[1])]
     };
     let figures = [
@@ -235,7 +235,7 @@ fn scaled(record: &Record) -> Sheet {
                 words(&*machine.title),
                 words(&*r.strategy),
                 maybe(r.store.clone(), words),
-                label(machine.label).into(),
+                machine.label.name().into(),
                 bytes(machine.memory_bytes),
                 ns(r.boot_cpu_ns),
                 ns(r.deferred_ns),
@@ -361,7 +361,7 @@ pub(super) fn samples(record: &Record) -> Sheet {
     for p in &record.points {
         for (run, &sample) in (1..).zip(&p.samples_ns) {
             let figures = [count(run), whole_ns(sample), count(p.executed_pages)];
-            sheet.rows.push([key(p, label(p.label)), figures.to_vec()].concat());
+            sheet.rows.push([key(p, p.label.name()), figures.to_vec()].concat());
         }
     }
     sheet

@@ -4,7 +4,6 @@ use super::{
     bytes, count, digits, facts, maybe, ns, share, small, whole_ns, with_note, words, yes,
 };
 use crate::record::estimate::Estimate;
-use crate::report::compare::label;
 use crate::report::sheet::{Cell, Sheet};
 use crate::units::time;
 
@@ -43,7 +42,7 @@ fn what_ifs(e: &Estimate) -> Sheet {
             words(&*w.what),
             words(parts.collect::<Vec<_>>().join(", ")),
             words(&*w.note),
-            label(e.label).into(),
+            e.label.name().into(),
             maybe(w.total_ns, whole_ns),
             maybe(w.range_ns, |r| whole_ns(r[0])),
             maybe(w.range_ns, |r| whole_ns(r[1])),
@@ -79,7 +78,7 @@ fn logged(e: &Estimate) -> Sheet {
             words(&*l.what),
             words(l.caveats.join(" ")),
             words(l.left_out.clone().unwrap_or_default()),
-            label(e.label).into(),
+            e.label.name().into(),
             count(l.line),
             maybe(l.nid, small),
             maybe(l.pages, count),
@@ -112,7 +111,7 @@ fn phases(e: &Estimate) -> Sheet {
         vec![
             words(&*p.phase),
             words(&*p.executor),
-            label(e.label).into(),
+            e.label.name().into(),
             whole_ns(p.start_ns),
             whole_ns(p.end_ns),
             whole_ns(p.end_ns.saturating_sub(p.start_ns)),
@@ -139,7 +138,7 @@ fn nodes(e: &Estimate) -> Sheet {
     let mut sheet = Sheet::new("Nodes' longest phase", &columns, 1);
     let row = |n: &crate::record::estimate::NodeEstimate| {
         vec![
-            label(e.label).into(),
+            e.label.name().into(),
             small(n.nid),
             small(n.workers),
             count(n.pages),
@@ -167,7 +166,7 @@ fn savings(e: &Estimate) -> Sheet {
         vec![
             words(&*s.strategy),
             words(&*s.kernel),
-            label(e.label).into(),
+            e.label.name().into(),
             whole_ns(s.total_ns),
             ns(s.saved_ns as f64),
         ]
@@ -181,7 +180,7 @@ fn total(e: &Estimate) -> Sheet {
     facts(
         "Estimate",
         vec![
-            ("label", label(e.label).into()),
+            ("label", e.label.name().into()),
             ("total_ns", whole_ns(e.total_ns)),
             ("low_ns", whole_ns(e.range_ns[0])),
             ("high_ns", whole_ns(e.range_ns[1])),
@@ -253,7 +252,7 @@ fn timeline(e: &Estimate) -> Sheet {
         vec![
             words(&*s.phase),
             words(&*s.executor),
-            label(e.label).into(),
+            e.label.name().into(),
             small(s.nid),
             small(s.worker),
             whole_ns(s.start_ns),

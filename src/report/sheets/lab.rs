@@ -2,7 +2,6 @@
 
 use super::{count, digits, host, maybe, ns, small, whole_ns, with_note, words, yes};
 use crate::record::lab::{Factor, Factors, Finding, LabPoint, LabRecord, Published};
-use crate::report::compare::label;
 use crate::report::sheet::{Cell, Sheet};
 
 pub(super) fn sheets(record: &LabRecord) -> Vec<Sheet> {
@@ -57,7 +56,7 @@ fn points(record: &LabRecord) -> Sheet {
     let columns = [&first[..], &plain(&factors), &figures, &plain(&counts)].concat();
     let mut sheet = Sheet::new("Points", &columns, first.len() + factors.len());
     let row = |p: &LabPoint| {
-        let mut row = vec![words(&*p.part), label(p.label).into(), words(&*p.per), yes(p.verified)];
+        let mut row = vec![words(&*p.part), p.label.name().into(), words(&*p.per), yes(p.verified)];
         row.extend(factors.iter().map(|name| factor(&p.factors, name)));
         row.extend([
             count(p.samples_ns.len() as u64),
@@ -157,7 +156,7 @@ pub(super) fn samples(record: &LabRecord) -> Sheet {
     let mut sheet = Sheet::new("Samples", &columns, first.len() + factors.len());
     for p in &record.points {
         for (run, &sample) in (1..).zip(&p.samples_ns) {
-            let mut row = vec![words(&*p.part), label(p.label).into(), words(&*p.per)];
+            let mut row = vec![words(&*p.part), p.label.name().into(), words(&*p.per)];
             row.extend(factors.iter().map(|name| factor(&p.factors, name)));
             row.extend([count(run), whole_ns(sample), count(p.count)]);
             sheet.rows.push(row);

@@ -4,7 +4,6 @@ use super::{bytes, count, digits, maybe, ns, small, whole_ns, with_note, words, 
 use crate::record::sweep::{
     BestChunk, Knee, MachineShape, MeasuredPoint, SkippedPoint, Sweep, SweepPoint,
 };
-use crate::report::compare::label;
 use crate::report::sheet::{Cell, Sheet};
 
 /// What tells points apart.
@@ -17,7 +16,7 @@ pub(super) fn sheets(s: &Sweep) -> Vec<Sheet> {
 
 /// The chunk; padata's own rule has no size.
 fn key(s: &Sweep, kernel: &str, strategy: &str, chunk: Option<u64>) -> Vec<Cell> {
-    vec![words(kernel), words(strategy), label(s.label).into(), maybe(chunk, bytes)]
+    vec![words(kernel), words(strategy), s.label.name().into(), maybe(chunk, bytes)]
 }
 
 fn shape(of: MachineShape) -> [Cell; 3] {
@@ -120,7 +119,7 @@ fn points(s: &Sweep) -> Sheet {
     ];
     let mut sheet = Sheet::new("Points", &[&KEYS[..], &SHAPE, &columns].concat(), 3);
     let row = |p: &SweepPoint| {
-        let mut row = point_key(p, label(p.label));
+        let mut row = point_key(p, p.label.name());
         row.extend([
             whole_ns(p.boot_cpu_ns),
             whole_ns(p.nodes_ns),
@@ -169,7 +168,7 @@ fn setup_zero(s: &Sweep) -> Sheet {
     let mut sheet = Sheet::new("setup-zero against deferred", &columns, 2);
     for z in &s.setup_zero {
         let row = |&(threads, ratio): &(u32, f64)| {
-            let first = [words(&*z.kernel), label(s.label).into(), maybe(z.chunk_bytes, bytes)];
+            let first = [words(&*z.kernel), s.label.name().into(), maybe(z.chunk_bytes, bytes)];
             let from = maybe(z.negligible_from, small);
             let figures = [small(threads), digits(ratio), from];
             [first, shape(z.shape), figures].concat()

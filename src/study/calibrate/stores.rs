@@ -185,7 +185,8 @@ fn stores(
     let lab = &bench.lab;
     let what = format!("stores on node {}", node.nid);
     let sizes = (cases.len(), lab.runs, bench.limit_s);
-    let samples = lab.rounds_alone(&what, sizes, |at| store_once(lab, &cases[at], lines))?;
+    let samples = lab
+        .rounds_alone(&what, sizes, |at| lab.undisturbed(|| store_once(lab, &cases[at], lines)))?;
     let bytes = size_of_val(lines) as u64;
     let rate = |(case, samples_ns): (&Case<'_>, Vec<u64>)| {
         let times: Vec<f64> = samples_ns.iter().map(|&ns| ns as f64).collect();
@@ -209,7 +210,7 @@ fn stores(
 }
 
 /// Makes every line cold, stores, and compares every byte.
-fn store_once(lab: &Lab<'_>, case: &Case<'_>, lines: &mut [Line]) -> Result<u64, LabError> {
+fn store_once(lab: &Lab<'_>, case: &Case<'_>, lines: &mut [Line]) -> Result<(u64, u64), LabError> {
     poison_cold(lines);
     let share = lines.len().div_ceil(case.threads).max(1);
     let shares = lines.chunks_mut(share).collect();
@@ -217,7 +218,7 @@ fn store_once(lab: &Lab<'_>, case: &Case<'_>, lines: &mut [Line]) -> Result<u64,
         Some(store) => store.write_images(part, IMAGE, [0; 8]),
         None => case.store.zero(part),
     };
-    let time = team::timed(lab.topo, lab.clock, &case.from.cpus, shares, write)?.0;
+    let time = team::timed(lab.topo, lab.clock, &case.from.cpus, shares, write)?;
     let wanted = if case.images { IMAGE } else { [0; 8] };
     check(lines, || format!("storing {} with {}", case.data(), case.store.name()), |_| wanted)?;
     Ok(time)
@@ -254,7 +255,7 @@ fn passes(
     let samples = lab.rounds_alone(&what, sizes, |at| {
         let (name, temperature) = PASSES[at];
         let part = if temperature == "warm" { &mut lines[..few] } else { &mut *lines };
-        pass_once(lab, node, part, (name, temperature == "warm"))
+        lab.undisturbed(|| pass_once(lab, node, part, (name, temperature == "warm")))
     })?;
     let rate = |(&(name, temperature), samples_ns): (&(&str, &str), Vec<u64>)| {
         let pages = if temperature == "warm" { few * WARM_REPEATS } else { lines.len() };
@@ -279,7 +280,7 @@ fn pass_once(
     node: &HostNode,
     lines: &mut [Line],
     (name, is_warm): (&str, bool),
-) -> Result<u64, LabError> {
+) -> Result<(u64, u64), LabError> {
     poison_cold(lines);
     let work = |part: &mut [Line]| match name {
         "init" => pass(part, 0, &Prepare::Nothing, 1, Then::Fields),
@@ -291,7 +292,7 @@ fn pass_once(
     let repeats = if is_warm { WARM_REPEATS } else { 1 };
     let repeat = |part: &mut [Line]| (0..repeats).for_each(|_| work(part));
     let cpus = node.cpus.get(..1).unwrap_or_default();
-    let time = team::timed(lab.topo, lab.clock, cpus, vec![&mut *lines], repeat)?.0;
+    let time = team::timed(lab.topo, lab.clock, cpus, vec![&mut *lines], repeat)?;
     check(
         lines,
         || format!("the {name} pass"),

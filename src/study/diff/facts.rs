@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Facts that differ between any two runs, by the end of their names.
+/// Facts that differ between any two runs, by the beginning of their names.
 const VOLATILE: [&str; 9] = [
     "host.available_bytes",
     "host.clock_overhead_ns",

@@ -274,7 +274,8 @@ fn asked(
     }
 }
 
-/// FNV-1a over what a value shows of itself: two values that differ have two numbers.
+/// FNV-1a over what a value shows of itself: two values that differ have, in all
+/// likelihood, two numbers.
 pub(super) fn digest(value: &impl fmt::Debug) -> String {
     struct Fnv(u64);
     impl Write for Fnv {

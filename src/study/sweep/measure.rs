@@ -210,16 +210,17 @@ fn rounds(
     if let Some(keeper) = keep.as_deref_mut() {
         keeper.save(&job.record())?;
     }
-    let samples = rounds.run(measure.runs, measure.seed, &mut |rounds, samples| {
+    let mut samples = RunsOf::new();
+    let ended = rounds.run(measure.runs, measure.seed, &mut samples, &mut |rounds, samples| {
         let Some(keeper) = keep.as_deref_mut() else { return Ok(()) };
         if !keeper.is_time() {
             return Ok(());
         }
         put(job, &ready, rounds, &indices, samples);
         Ok(keeper.save(&job.record())?)
-    })?;
+    });
     put(job, &ready, &rounds, &indices, &samples);
-    Ok(())
+    ended
 }
 
 /// Faults the memory in; what is to be said of it.
