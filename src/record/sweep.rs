@@ -255,7 +255,6 @@ pub struct SetupZero {
 }
 
 /// Whether a number can be left out of a file.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
