@@ -266,7 +266,7 @@ fn an_anchor_of_many_threads_is_met_by_as_many() {
         let q = Question { threads: Some(threads), ..question() };
         let by_class = ask("@2n-skylake-768g", KernelVersion::new(5, 10), &q).unwrap();
         let pages = by_class.nodes[0].pages;
-        for factor in [0.75, 0.95, 1.0, 1.05, 1.5, 8.0] {
+        for factor in [0.85, 0.95, 1.0, 1.05, 1.5, 8.0] {
             let ns = (node_ns(&by_class) * factor).round();
             let e = anchored(&[&format!("node0={ns}ns/{pages}@{threads}")], threads).unwrap();
             let ratio = node_ns(&e) / ns;
