@@ -112,7 +112,7 @@ pub struct GroupStats {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RangeStats {
-    /// `anchored` or `blind`.
+    /// `anchored`, `blind`, `devices` or `boot-logs`.
     pub name: String,
     /// How many figures have a range.
     pub n: u64,

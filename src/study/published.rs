@@ -3,11 +3,19 @@
 //! [`builtin`] gives the project's own set from `fixtures/published/`, typed;
 //! [`parse`] reads that form (TOML) or the form in which such figures are exchanged
 //! (JSON, a list of records with `measurements`), where [`Kind`] follows from the words
-//! of each measurement. Unknown fields are counted, wrong types name line and field.
+//! of each measurement. Unknown fields are counted; what cannot be read is kept as
+//! [`Figure::unread`], and [`Figures::problem`] names line and field of the first.
 
 mod exchange;
+mod loose;
+mod salvage;
+mod words;
 
+pub(crate) use words::{gigantic_in_words, node_in_words};
+
+use salvage::{Salvaged, salvage};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// A set of records.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +24,8 @@ pub struct Figures {
     pub records: Vec<Published>,
     /// Fields that are not known here, and were ignored.
     pub unknown_fields: u64,
+    /// The first thing that could not be read, if only a part of the records.
+    pub problem: Option<FiguresError>,
 }
 
 /// One publication about one machine.
@@ -59,7 +69,7 @@ pub struct Described {
     pub memory_per_node_gib: Option<f64>,
     /// Memory of the machine in GiB.
     pub total_memory_gib: Option<f64>,
-    /// The base page size in KiB.
+    /// The base page size in KiB; 0 where the author's words are no size.
     pub page_kib: Option<u64>,
     /// `bare metal`, or what says that it is a guest.
     pub virt: Option<String>,
@@ -83,6 +93,9 @@ pub struct Figure {
     /// Whether the author or a defect makes it void.
     #[serde(default)]
     pub invalid: bool,
+    /// Whether it could not be read, or its record could not.
+    #[serde(skip)]
+    pub unread: bool,
 }
 
 /// What a figure times, as far as the model can tell.
@@ -109,13 +122,21 @@ pub enum Kind {
     Expectation,
     /// Struct pages of device memory.
     Device,
+    /// Struct pages that are reserved.
+    Reserved,
+    /// Memory that is added to a running system.
+    Hotplug,
+    /// Huge pages are gathered.
+    Huge,
+    /// A bandwidth, not a time.
+    Rate,
     /// Something else.
     #[default]
     Other,
 }
 
 /// Why a file of figures cannot be used.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FiguresError {
     /// Not JSON or TOML, or a field of the wrong type.
     #[error("{name}, line {line}, field {field}: {message}")]
@@ -137,9 +158,23 @@ pub enum FiguresError {
 impl Published {
     /// Whether it comes from a guest; `None` where the author does not say.
     pub fn is_guest(&self) -> Option<bool> {
-        let virt = self.machine.virt.as_deref()?.to_ascii_lowercase();
-        let guest = ["guest", "vm", "kvm", "xen", "hyper", "cloud", "wsl"];
-        Some(guest.iter().any(|word| virt.contains(word)))
+        let text = self.machine.virt.as_deref()?.to_ascii_lowercase();
+        let words: Vec<&str> =
+            text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect();
+        let has = |of: &[&str]| words.iter().any(|word| of.contains(word));
+        match () {
+            _ if has(&["none"]) || words == ["no"] => Some(false),
+            _ if has(&["guest", "vm", "vms", "virtual", "virtualised", "virtualized", "domu"]) => {
+                Some(!has(&["no", "not", "non", "without"]))
+            }
+            // A provider's bare metal is no guest.
+            _ if has(&["bare", "baremetal", "metal", "physical", "native", "host"]) => Some(false),
+            _ if has(&["kvm", "qemu", "xen", "vmware", "cloud", "wsl", "wsl2", "ec2"]) => {
+                Some(true)
+            }
+            _ if text.contains("hyper") => Some(true),
+            _ => None,
+        }
     }
 }
 
@@ -157,15 +192,18 @@ pub fn builtin() -> Figures {
     for figures in FILES.iter().filter_map(|(name, text)| parse(name, text).ok()) {
         all.records.extend(figures.records);
         all.unknown_fields += figures.unknown_fields;
+        all.problem = all.problem.or(figures.problem);
     }
     all
 }
 
-/// Reads a file of figures in either form.
+/// Reads a file of figures in either form. A record that cannot be read stays, with
+/// figures that are [`Figure::unread`].
 ///
 /// # Errors
-/// When it is neither, a field has a wrong type, or there is no record in it.
+/// When it is neither form, there is no record in it, or nothing of any can be read.
 pub fn parse(name: &str, text: &str) -> Result<Figures, FiguresError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let json = text.trim_start().starts_with(['[', '{']) && !text.trim_start().starts_with("[[");
     let figures = match json {
         true => exchange::parse(name, text)?,
@@ -174,7 +212,11 @@ pub fn parse(name: &str, text: &str) -> Result<Figures, FiguresError> {
     if figures.records.is_empty() {
         return Err(FiguresError::Empty(name.into()));
     }
-    Ok(figures)
+    let mut all = figures.records.iter().flat_map(|r| &r.figures);
+    match &figures.problem {
+        Some(problem) if all.all(|f| f.unread) => Err(problem.clone()),
+        _ => Ok(figures),
+    }
 }
 
 #[derive(Deserialize)]
@@ -183,12 +225,65 @@ struct File {
     record: Vec<Published>,
 }
 
+const RECORD: [&str; 6] = ["id", "source", "kernel", "config", "machine", "figure"];
+const MACHINE: [&str; 10] = [
+    "cpu",
+    "arch",
+    "nodes",
+    "cpus_per_node",
+    "cores_per_node",
+    "smt",
+    "memory_per_node_gib",
+    "total_memory_gib",
+    "page_kib",
+    "virt",
+];
+const FIGURE: [&str; 7] = ["kind", "what", "ms", "threads", "sd_ms", "pages", "invalid"];
+
 fn parse_toml(name: &str, text: &str) -> Result<Figures, FiguresError> {
-    let file: File = toml::from_str(text).map_err(|error| {
+    let wrong = |error: toml::de::Error| {
         let at = error.span().map_or(0, |s| s.start);
         field_error(name, text, at, error.message().to_owned())
-    })?;
-    Ok(Figures { records: file.record, unknown_fields: 0 })
+    };
+    let document: toml::Table = toml::from_str(text).map_err(wrong)?;
+    // As JSON, one walk serves both forms.
+    let document = serde_json::to_value(document).unwrap_or_default();
+    let records = document.get("record").and_then(Value::as_array).cloned().unwrap_or_default();
+    let of_record = |record: &Value| {
+        let parts = record.get("figure").and_then(Value::as_array);
+        let parts: u64 = parts.into_iter().flatten().map(|f| unknown(f, &FIGURE)).sum();
+        let machine = record.get("machine").map_or(0, |m| unknown(m, &MACHINE));
+        unknown(record, &RECORD) + machine + parts
+    };
+    let unknown_fields =
+        unknown(&document, &["record"]) + records.iter().map(of_record).sum::<u64>();
+    match toml::from_str::<File>(text) {
+        Ok(file) => Ok(Figures { records: file.record, unknown_fields, problem: None }),
+        Err(error) => {
+            let records = records.iter().zip(1..).map(|(v, n)| readable(v, n)).collect();
+            Ok(Figures { records, unknown_fields, problem: Some(wrong(error)) })
+        }
+    }
+}
+
+/// How many fields of an object are not among those that are known.
+fn unknown(value: &Value, known: &[&str]) -> u64 {
+    let keys = value.as_object().into_iter().flat_map(|o| o.keys());
+    keys.filter(|key| !known.contains(&key.as_str())).count() as u64
+}
+
+/// What can be read of the `number`-th record of a TOML file.
+fn readable(value: &Value, number: usize) -> Published {
+    if let Ok(record) = Published::deserialize(value) {
+        return record;
+    }
+    match salvage::<Published, Figure>(value, "figure", number) {
+        Salvaged::Figures(record, figures) => {
+            let figures = figures.into_iter().map(|f| f.unwrap_or_else(|unread| unread)).collect();
+            Published { figures, ..*record }
+        }
+        Salvaged::Name(id, figures) => Published { id, figures, ..Published::default() },
+    }
 }
 
 /// An error at a byte of the text, with its line and the field before it.
@@ -244,6 +339,55 @@ mod tests {
     }
 
     #[test]
+    fn one_record_that_cannot_be_read_spoils_no_other() {
+        let good = r#"{"id": "good", "measurements": [{"what": "deferred init", "time_ms": 5}]}"#;
+        let odd = [
+            (
+                r#"{"id": "x", "machine": {"nodes": "two"}, "measurements": [{"what": "y"}]}"#,
+                "nodes",
+            ),
+            (r#"{"id": "x", "measurements": [{"what": "y", "threads": -1}]}"#, "threads"),
+            (r#"{"id": "x", "measurements": 5}"#, "measurements"),
+            ("5", ""),
+        ];
+        for (record, field) in odd {
+            let figures = parse("mine.json", &format!("[\n{good},\n{record}\n]")).unwrap();
+            let unread = |i: usize| figures.records[i].figures.iter().all(|f| f.unread);
+            assert!(!unread(0) && unread(1) && figures.records.len() == 2, "{record}");
+            let problem = figures.problem.unwrap().to_string();
+            assert!(problem.starts_with("mine.json, line 3"), "{problem}");
+            assert!(problem.contains(field), "{problem}");
+        }
+        let toml = "[[record]]\nid = \"a\"\n[[record.figure]]\nkind = \"boot\"\nwhat = \"b\"\n\
+                    [[record]]\nid = \"b\"\nmachine.nodes = \"two\"\n";
+        let figures = parse("mine.toml", toml).unwrap();
+        assert!(figures.records[1].figures[0].unread && !figures.records[0].figures[0].unread);
+        assert!(figures.problem.unwrap().to_string().contains("line 8, field machine.nodes"));
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_a_record_alone_are_read() {
+        let alone = r#"{"id": "x", "measurements": [{"what": "kernel boot", "time_ms": 5}]}"#;
+        let nameless = r#"[{"measurements": []}, {"id": 5}]"#;
+        let names: Vec<String> =
+            parse("x", nameless).unwrap().records.into_iter().map(|r| r.id).collect();
+        assert_eq!(names, ["record 1", "5"]);
+        for text in [format!("\u{feff}[{alone}]"), alone.into(), format!("\u{feff}{alone}")] {
+            assert_eq!(parse("x", &text).unwrap().records[0].id, "x", "{text}");
+        }
+        assert!(
+            parse("x", r#"{"colour": 5}"#).unwrap_err().to_string().contains("list of records")
+        );
+    }
+
+    #[test]
+    fn unknown_fields_of_toml_are_counted() {
+        let toml = "colour = 1\n[[record]]\nid = \"x\"\nhat = 2\n[record.machine]\ncpus = 4\n\
+                    [[record.figure]]\nkind = \"boot\"\nwhat = \"b\"\nthreds = 4\n";
+        assert_eq!(parse("x", toml).unwrap().unknown_fields, 4);
+    }
+
+    #[test]
     fn guests_are_told_from_bare_metal() {
         let virt = |text: &str| {
             let machine = Described { virt: Some(text.into()), ..Described::default() };
@@ -253,6 +397,11 @@ mod tests {
             (virt("kvm guest"), virt("VM"), virt("bare metal")),
             (Some(true), Some(true), Some(false))
         );
+        let native = ["bare-metal cloud instance", "not a VM", "none", "KVM host"].map(virt);
+        assert_eq!(native, [Some(false); 4]);
+        let guests = ["cloud", "Hyper-V", "a guest on a bare-metal host", "WSL2"].map(virt);
+        assert_eq!(guests, [Some(true); 4]);
+        assert_eq!((virt("not stated"), virt("emulated NVDIMM")), (None, None));
         assert_eq!(Published::default().is_guest(), None);
     }
 }

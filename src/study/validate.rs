@@ -2,16 +2,21 @@
 //!
 //! [`validate`] predicts every figure of a set, or says why not ([`Reason`]), and
 //! draws statistics per group; [`boot_logs`] does the same with boot logs. [`entries`]
-//! predicts single figures, [`devices`] those of device memory, [`gathered`] what several
+//! predicts single figures, [`devices`] those of device memory, [`later`] those of memory
+//! that is added and of gigantic pages, [`gathered`] what several
 //! figures say together, [`savings`] what changes saved of a boot, and [`leave_out`] fits
-//! the constants of thread scaling anew without one machine.
+//! the constants of thread scaling anew without one machine. [`sift`] goes before them all
+//! and takes out what cannot be so; [`kernels`] reads versions in authors' words.
 
 pub mod boot_logs;
 mod devices;
 mod entries;
 mod gathered;
+mod kernels;
+mod later;
 mod leave_out;
 mod savings;
+mod sift;
 
 pub use entries::usual_strategy;
 
@@ -46,6 +51,14 @@ enum Reason {
     MachineIncomplete,
     CpusUnknown,
     KernelRange,
+    NotUnderstood,
+    Impossible,
+    ArchUnknown,
+    Rate,
+    Reserved,
+    Hotplug,
+    Huge,
+    ChangeUnknown,
 }
 
 impl Reason {
@@ -53,7 +66,7 @@ impl Reason {
         match self {
             Self::WholeBoot => "whole-boot: holds firmware, drivers and user space",
             Self::NotStructPages => "not-struct-pages: times something else",
-            Self::PagesUnknown => "pages-unknown: how much device memory is not stated",
+            Self::PagesUnknown => "pages-unknown: how many struct pages it covers is not stated",
             Self::FirstBind => "first-bind: maps the memmap and touches it first, shares unknown",
             Self::FewSteps => "a-few-steps: a tick more or less is chance",
             Self::MemoryUnknown => "memory-unknown: neither pages nor memory are stated",
@@ -63,18 +76,26 @@ impl Reason {
             Self::Void => "void: the author or a defect of that kernel makes it so",
             Self::NoTime => "no-time: prose without a number",
             Self::Expectation => "expectation: the author's own estimate",
-            Self::Phase => "no-such-phase: that kernel defers nothing on this machine",
+            Self::Phase => "no-such-phase: that kernel has no such phase on this machine",
             Self::NoBoot => "no-boot: no line of a kernel's boot was found",
             Self::NoTimes => "no-times: the log does not tell how long nodes took",
             Self::MachineIncomplete => "machine-incomplete: memory or page size are not in the log",
             Self::CpusUnknown => "no-cpus: this kernel takes as many threads as a node has CPUs",
             Self::KernelRange => "kernel-not-modelled: no rules for that version",
+            Self::NotUnderstood => "not-understood: a field of it cannot be read",
+            Self::Impossible => "impossible: no such machine, node, thread, time or page count",
+            Self::ArchUnknown => "arch-not-modelled: no rules for that architecture",
+            Self::Rate => "a-rate: a bandwidth, not a time",
+            Self::Reserved => "reserved-pages: marking them is not timed apart here",
+            Self::Hotplug => "hotplug: memory is added after boot, and how much is not stated",
+            Self::Huge => "huge-pages: how many of which size are gathered is not stated",
+            Self::ChangeUnknown => "change-unknown: the rules of that change are not known here",
         }
     }
 }
 
 /// The groups with what they hold.
-const GROUPS: [(&str, &str); 16] = [
+const GROUPS: [(&str, &str); 18] = [
     ("threads-anchored", "thread counts, anchored on one thread, median of a machine's posts"),
     ("threads-anchored-posts", "thread counts, anchored on one thread, each post by itself"),
     ("threads-left-out", "the same medians, constants fitted without the machine"),
@@ -86,6 +107,8 @@ const GROUPS: [(&str, &str); 16] = [
     ("boot-cpu-blind", "the boot CPU's phases and whole savings, by class alone"),
     ("device-memory", "struct pages of device memory, by class alone"),
     ("device-ratios", "ratios between ways to write them"),
+    ("added-memory", "memory hotplug, by class alone"),
+    ("gigantic-pages", "gathering gigantic pages, by class alone"),
     ("boot-logs", "nodes of boot logs, by class alone, known processors"),
     ("boot-logs-unknown", "nodes of boot logs, processor unknown"),
     ("boot-logs-serial", "zones of boot logs without deferral, from stamps"),
@@ -93,27 +116,35 @@ const GROUPS: [(&str, &str); 16] = [
     ("boot-logs-anchored", "boot logs, anchored on the first node of each boot"),
 ];
 
-/// Predicts every record.
+/// Predicts every record. One that cannot be so is left out, and spoils no other.
 ///
 /// # Errors
-/// When a described machine has no layout.
+/// None at present: what has no layout is left out with a reason.
 pub fn validate(
     name: &str,
     figures: &Figures,
     argv: Vec<String>,
 ) -> Result<Validation, StudyError> {
     let mut out = empty(name, figures, argv);
-    for record in &figures.records {
-        out.records.extend(entries::of(record, &figures.records)?);
-        out.records.extend(gathered::ladder(record)?);
-        out.records.extend(devices::ratios(record)?);
-        let (entries, seconds) = savings::of(record, &figures.records)?;
-        out.records.extend(entries);
-        out.seconds.extend(seconds);
+    let (records, odd): (Vec<Published>, Vec<_>) = figures.records.iter().map(sift::sift).unzip();
+    for (record, odd) in records.iter().zip(odd) {
+        out.records.extend(odd);
+        match of_record(record, &records) {
+            Ok((entries, seconds)) => {
+                out.records.extend(entries);
+                out.seconds.extend(seconds);
+            }
+            Err(_) => out.records.extend(
+                record
+                    .figures
+                    .iter()
+                    .map(|figure| left_out(record, &figure.what, figure.ms, Reason::Impossible)),
+            ),
+        }
     }
     out.records.extend(gathered::many_nodes(&out.records));
     out.records.extend(gathered::one_thread(&out.records));
-    let machines = gathered::swept_machines(&figures.records);
+    let machines = gathered::swept_machines(&records);
     out.records.extend(gathered::medians_of_posts(&machines)?);
     let (entries, left_out) = leave_out::all(&machines)?;
     out.records.extend(entries);
@@ -122,6 +153,16 @@ pub fn validate(
     out.ranges =
         ["anchored", "blind", "devices"].iter().filter_map(|n| range(n, &out.records)).collect();
     Ok(out)
+}
+
+/// Everything that one record says by itself.
+fn of_record(record: &Published, all: &[Published]) -> Result<savings::Found, StudyError> {
+    let mut entries = entries::of(record, all)?;
+    entries.extend(gathered::ladder(record)?);
+    entries.extend(devices::ratios(record)?);
+    let (of_savings, seconds) = savings::of(record, all)?;
+    entries.extend(of_savings);
+    Ok((entries, seconds))
 }
 
 /// A validation without any record yet.
@@ -138,6 +179,10 @@ pub fn empty(name: &str, figures: &Figures, argv: Vec<String>) -> Validation {
     if figures.unknown_fields > 0 {
         let text = format!("{} fields of {name} are not known here", figures.unknown_fields);
         warnings.push(Warning::new("unknown-fields", text, "they are ignored"));
+    }
+    if let Some(problem) = &figures.problem {
+        let effect = "what cannot be read is left out; the rest is predicted";
+        warnings.push(Warning::new("not-understood", problem.to_string(), effect));
     }
     Validation {
         head: Head::new(VALIDATE_SCHEMA, &argv).with_warnings(warnings),
@@ -196,13 +241,15 @@ fn group(name: &str, title: &str, records: &[Validated]) -> Option<GroupStats> {
 /// Anchored figures are single posts; blind ones every figure of a boot by class, and
 /// devices those of device memory.
 fn range(name: &str, records: &[Validated]) -> Option<RangeStats> {
+    let apart = ["device-memory", "added-memory", "gigantic-pages"];
+    let is_apart = |r: &Validated| r.group.as_deref().is_some_and(|g| apart.contains(&g));
     let is_device = |r: &Validated| r.group.as_deref() == Some("device-memory");
     let posts = |r: &&Validated| r.group.as_deref() == Some("threads-anchored-posts");
     let own = records.iter().filter(|r| match name {
         "anchored" => posts(r),
         "boot-logs" => r.group.as_deref().is_some_and(|g| g.starts_with("boot-logs")),
         "devices" => is_device(r),
-        _ => !r.by_construction && r.anchor.as_deref() == Some("class") && !is_device(r),
+        _ => !r.by_construction && r.anchor.as_deref() == Some("class") && !is_apart(r),
     });
     let judged: Vec<(bool, f64)> = own
         .filter_map(|r| {

@@ -2,22 +2,20 @@
 //!
 //! A list of records (or an object with one under `records`) with `id`, `source`,
 //! `machine`, `kernel`, `config` and `measurements`. What a measurement times stands in
-//! its words only; [`kind_of`] tells from them.
+//! its words only; `words` tells from them. A record alone is a list of one, and what
+//! cannot be read of a record spoils no other.
 
-use super::{Described, Figure, Figures, FiguresError, Kind, Published, field_error};
+use super::loose::{count, real, words};
+use super::salvage::{Salvaged, salvage};
+use super::words::{Context, kind_of, page_kib, pages_of_sizes};
+use super::{Described, Figure, Figures, FiguresError, Kind, Published, field_error, unknown};
 use serde::Deserialize;
 use serde_json::Value;
 
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum Shape {
-    List(Vec<Value>),
-    Object { records: Vec<Value> },
-}
-
-#[derive(Deserialize)]
 struct Record {
-    id: String,
+    #[serde(default, deserialize_with = "words")]
+    id: Option<String>,
     title: Option<String>,
     source: Option<String>,
     kernel: Option<String>,
@@ -31,31 +29,49 @@ struct Record {
 struct Machine {
     cpu: Option<String>,
     arch: Option<String>,
+    #[serde(default, deserialize_with = "count")]
     nodes: Option<u32>,
+    #[serde(default, deserialize_with = "count")]
     cpus_per_node: Option<u32>,
+    #[serde(default, deserialize_with = "count")]
     cores_per_node: Option<u32>,
+    #[serde(default, deserialize_with = "count")]
     smt: Option<u32>,
+    #[serde(default, deserialize_with = "real")]
     memory_per_node_gib: Option<f64>,
+    #[serde(default, deserialize_with = "real")]
     total_memory_gib: Option<f64>,
+    #[serde(default, deserialize_with = "words")]
     page_size: Option<String>,
     virt: Option<String>,
     virt_assumed: Option<String>,
+    #[serde(default, deserialize_with = "real")]
+    pmem_per_node_tib: Option<f64>,
+    #[serde(default, deserialize_with = "real")]
+    pmem_total_tib: Option<f64>,
 }
 
 #[derive(Deserialize)]
 struct Measurement {
     what: String,
+    #[serde(default, deserialize_with = "count")]
     threads: Option<u32>,
+    #[serde(default, deserialize_with = "real")]
     time_ms: Option<f64>,
+    #[serde(default, deserialize_with = "real")]
     stddev_ms: Option<f64>,
+    #[serde(default, deserialize_with = "count")]
     pages: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     pages_derived: Option<u64>,
     invalid: Option<bool>,
+    #[serde(default, deserialize_with = "real")]
+    gb_per_s: Option<f64>,
 }
 
 const RECORD: [&str; 9] =
     ["id", "title", "source", "flag", "kernel", "config", "notes", "machine", "measurements"];
-const MACHINE: [&str; 11] = [
+const MACHINE: [&str; 13] = [
     "cpu",
     "arch",
     "nodes",
@@ -67,29 +83,82 @@ const MACHINE: [&str; 11] = [
     "page_size",
     "virt",
     "virt_assumed",
+    "pmem_per_node_tib",
+    "pmem_total_tib",
 ];
-const MEASUREMENT: [&str; 7] =
-    ["what", "threads", "time_ms", "stddev_ms", "pages", "pages_derived", "invalid"];
+const MEASUREMENT: [&str; 8] =
+    ["what", "threads", "time_ms", "stddev_ms", "pages", "pages_derived", "invalid", "gb_per_s"];
 
 /// Reads the form.
 pub(super) fn parse(name: &str, text: &str) -> Result<Figures, FiguresError> {
     let at = |error: &serde_json::Error| byte_of(text, error.line(), error.column());
     let wrong = |error: serde_json::Error| field_error(name, text, at(&error), error.to_string());
-    let values = match serde_json::from_str::<Shape>(text) {
-        Ok(Shape::List(values) | Shape::Object { records: values }) => values,
-        Err(_) => {
-            // The untagged form hides where; what is no JSON at all says it itself.
-            serde_json::from_str::<Value>(text).map_err(wrong)?;
-            let message = "expected a list of records, or an object with `records`".into();
-            return Err(field_error(name, text, 0, message));
-        }
+    let shape = || {
+        let message = "expected a list of records, or an object with `records`".into();
+        field_error(name, text, 0, message)
     };
-    let records: Vec<Record> = match text.trim_start().starts_with('[') {
-        true => serde_json::from_str(text).map_err(wrong)?,
-        false => serde_json::from_str::<Wrapped>(text).map_err(wrong)?.records,
-    };
+    let (values, form) =
+        records_of(serde_json::from_str(text).map_err(wrong)?).ok_or_else(shape)?;
+    if !values.is_empty() && !values.iter().any(Value::is_object) {
+        return Err(shape());
+    }
     let unknown_fields = values.iter().map(unknown_in_record).sum();
-    Ok(Figures { records: records.into_iter().map(published).collect(), unknown_fields })
+    let typed = match form {
+        Form::List => serde_json::from_str::<Vec<Record>>(text),
+        Form::Wrapped => serde_json::from_str::<Wrapped>(text).map(|w| w.records),
+        Form::Alone => serde_json::from_str::<Record>(text).map(|record| vec![record]),
+    };
+    match typed {
+        Ok(records) => Ok(Figures {
+            records: records.into_iter().zip(1..).map(|(r, n)| published(r, n)).collect(),
+            unknown_fields,
+            problem: None,
+        }),
+        Err(error) => {
+            let records = values.iter().zip(1..).map(|(v, n)| readable(v, n)).collect();
+            Ok(Figures { records, unknown_fields, problem: Some(wrong(error)) })
+        }
+    }
+}
+
+/// How the records lie in the document.
+enum Form {
+    List,
+    Wrapped,
+    Alone,
+}
+
+/// The records of a document, if it is of this form.
+fn records_of(document: Value) -> Option<(Vec<Value>, Form)> {
+    match document {
+        Value::Array(values) => Some((values, Form::List)),
+        Value::Object(mut fields) => match fields.remove("records") {
+            Some(Value::Array(values)) => Some((values, Form::Wrapped)),
+            None if fields.contains_key("id") || fields.contains_key("measurements") => {
+                Some((vec![Value::Object(fields)], Form::Alone))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What can be read of the `number`-th record.
+fn readable(value: &Value, number: usize) -> Published {
+    if let Ok(record) = Record::deserialize(value) {
+        return published(record, number);
+    }
+    match salvage::<Record, Measurement>(value, "measurements", number) {
+        Salvaged::Figures(record, figures) => {
+            let context = context_of(&record);
+            let each = figures.into_iter().map(|f| match f {
+                Ok(measurement) => figure(measurement, &context),
+                Err(unread) => unread,
+            });
+            Published { figures: each.collect(), ..published(*record, number) }
+        }
+        Salvaged::Name(id, figures) => Published { id, figures, ..Published::default() },
+    }
 }
 
 #[derive(Deserialize)]
@@ -110,24 +179,27 @@ fn unknown_in_record(record: &Value) -> u64 {
     unknown(record, &RECORD) + machine + parts.sum::<u64>()
 }
 
-fn unknown(value: &Value, known: &[&str]) -> u64 {
-    let keys = value.as_object().into_iter().flat_map(|o| o.keys());
-    keys.filter(|key| !known.contains(&key.as_str())).count() as u64
+fn context_of(record: &Record) -> Context {
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    let page_kib = record.machine.as_ref().and_then(|m| m.page_size.as_deref()).map(page_kib);
+    let pmem = record.machine.as_ref().and_then(|m| {
+        let total = || Some(m.pmem_total_tib? / f64::from(m.nodes.filter(|nodes| *nodes > 0)?));
+        m.pmem_per_node_tib.or_else(total)
+    });
+    Context::of(&text(&record.title), &text(&record.config), page_kib).with_node_tib(pmem)
 }
 
-fn published(record: Record) -> Published {
+/// The `number`-th record; that is its name where it has none.
+fn published(record: Record, number: usize) -> Published {
+    let context = context_of(&record);
     let machine = record.machine.unwrap_or_default();
-    let title = record.title.unwrap_or_default();
-    let notes = record.notes.unwrap_or_default();
-    let config = record.config.unwrap_or_default();
-    let device = is_device(&format!("{title} {config}").to_ascii_lowercase());
-    let figures: Vec<Figure> =
-        record.measurements.into_iter().flatten().map(|m| figure(m, device)).collect();
+    let figures = record.measurements.into_iter().flatten().map(|m| figure(m, &context)).collect();
+    let words = [record.config, record.title, record.notes];
     Published {
-        id: record.id,
+        id: record.id.unwrap_or_else(|| format!("record {number}")),
         source: record.source.unwrap_or_default(),
         kernel: record.kernel.unwrap_or_default(),
-        config: format!("{config} {notes}").trim().to_owned(),
+        config: words.into_iter().flatten().collect::<Vec<_>>().join("; "),
         machine: Described {
             cpu: machine.cpu,
             arch: machine.arch,
@@ -137,93 +209,33 @@ fn published(record: Record) -> Published {
             smt: machine.smt,
             memory_per_node_gib: machine.memory_per_node_gib,
             total_memory_gib: machine.total_memory_gib,
-            page_kib: machine.page_size.as_deref().and_then(page_kib),
+            page_kib: machine.page_size.as_deref().map(page_kib),
             virt: machine.virt.or(machine.virt_assumed),
         },
         figures,
     }
 }
 
-/// `4K`, `8 KiB`, `64k` in KiB.
-fn page_kib(text: &str) -> Option<u64> {
-    let cut = text.trim().find(|c: char| !c.is_ascii_digit()).unwrap_or(text.trim().len());
-    text.trim().get(..cut)?.parse().ok()
-}
-
-fn figure(m: Measurement, device: bool) -> Figure {
-    let kind = kind_of(&m.what, device);
+fn figure(m: Measurement, context: &Context) -> Figure {
+    let kind = match m.time_ms {
+        None if m.gb_per_s.is_some() => Kind::Rate,
+        _ => kind_of(&m.what, context),
+    };
     Figure {
         kind,
-        what: m.what,
         ms: m.time_ms,
         threads: m.threads,
         sd_ms: m.stddev_ms,
-        pages: m.pages.or(m.pages_derived),
+        pages: m.pages.or(m.pages_derived).or_else(|| pages_of_sizes(kind, &m.what, context)),
         invalid: m.invalid.unwrap_or(false),
+        unread: false,
+        what: m.what,
     }
-}
-
-fn is_device(text: &str) -> bool {
-    let words = ["pmem", "zone_device", "nvdimm", "dax", "devmap", "namespace"];
-    words.iter().any(|word| text.contains(word))
-}
-
-/// What a measurement times, by its words.
-fn kind_of(what: &str, device: bool) -> Kind {
-    let text = what.to_ascii_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    let of_node = text.strip_prefix("node ").is_some_and(|r| r.starts_with(char::is_numeric));
-    match () {
-        _ if device || is_device(&text) || has(&["hugetlb", "mremap", "hmm", "nouveau"]) => {
-            Kind::Device
-        }
-        _ if has(&["expected", "estimate"]) => Kind::Expectation,
-        _ if has(&["saving", "saved", "improvement"]) => Kind::Saving,
-        _ if has(&["additional per-node"]) => Kind::NodeZeroExtra,
-        _ if of_node => Kind::DeferredNode,
-        _ if has(&["deferred init", "deferred page init", "initialised", "after patch"]) => {
-            Kind::DeferredSlowest
-        }
-        _ if has(&["common-iterator"]) => Kind::DeferredSlowest,
-        _ if has(&["memset of", "memset in memblock", "zeroing of the memmap"]) => Kind::BootZero,
-        _ if has(&["memmap_init"]) => Kind::Sweep,
-        _ if has(&["free_all_bootmem", "memblock_free_all"]) => Kind::FreeAll,
-        _ if has(&["boot"]) || is_memory_size(&text) => Kind::Boot,
-        _ => Kind::Other,
-    }
-}
-
-/// Words such as `8 TB (128 nodes) before`, which authors use for whole boots.
-fn is_memory_size(text: &str) -> bool {
-    let mut words = text.split_whitespace();
-    let number = words.next().is_some_and(|w| w.parse::<f64>().is_ok());
-    number && words.next().is_some_and(|w| w == "tb" || w == "tib")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_say_what_was_timed() {
-        let expect = [
-            ("deferred init (slowest node)", Kind::DeferredSlowest),
-            ("node 15 deferred init (kswapd)", Kind::DeferredNode),
-            ("node 0, after", Kind::DeferredNode),
-            ("kernel boot", Kind::Boot),
-            ("8 TB (128 nodes) before", Kind::Boot),
-            ("boot saving (RFC text)", Kind::Saving),
-            ("single-thread memset of vmemmap for 1 TB (16 GiB of struct page)", Kind::BootZero),
-            ("additional per-node time when zeroing is done in the threads", Kind::NodeZeroExtra),
-            ("after patch 2 (drop meminit_pfn_in_nid)", Kind::DeferredSlowest),
-            ("pmem memmap 3 TB/node, before series", Kind::Device),
-            ("memmap_init_zone, before", Kind::Sweep),
-            ("stosb 16MB", Kind::Other),
-        ];
-        for (what, kind) in expect {
-            assert_eq!(kind_of(what, false), kind, "{what}");
-        }
-    }
 
     #[test]
     fn unknown_fields_are_counted_not_refused() {

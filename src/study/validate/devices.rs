@@ -4,8 +4,10 @@
 //! time before it. A first bind also maps the memmap, which is not modelled.
 
 use super::entries::{Step, era_by_words};
+use super::sift;
 use super::{Reason, StudyError, judged, left_out};
 use crate::kernel::KernelVersion;
+use crate::kernel::version::OLDEST;
 use crate::model::added::{Store, device_page};
 use crate::model::range::{Basis, Range, extrapolation};
 use crate::plan::Strategy;
@@ -23,13 +25,20 @@ const SOME_GIB: f64 = 64.0;
 pub(super) fn of(record: &Published, figure: &Figure) -> Result<Validated, StudyError> {
     let out = |reason| Ok(left_out(record, &figure.what, figure.ms, reason));
     let Some(pages) = figure.pages else { return out(Reason::PagesUnknown) };
+    if figure.what.contains("compound") {
+        return out(Reason::ChangeUnknown);
+    }
     if figure.what.contains("first") {
         return out(Reason::FirstBind);
     }
     if figure.ms.is_some_and(|ms| ms < LEAST_MS) {
         return out(Reason::FewSteps);
     }
-    let Some((ns, known)) = page_ns(record, figure)? else { return out(Reason::KernelUnknown) };
+    let version = match sift::version_of(record, figure, OLDEST) {
+        Ok(version) => version,
+        Err(reason) => return out(reason),
+    };
+    let Some((ns, known)) = page_ns(record, figure, version)? else { return out(Reason::Phase) };
     let ns = ns * pages as f64;
     // One thread on a node's lines, as its workers are.
     let range = Range::of(known.basis, known.far, 0.0, ns);
@@ -55,11 +64,14 @@ struct Known {
     class: (String, String),
 }
 
-/// One page by the record's processor; `None` without a kernel.
-fn page_ns(record: &Published, figure: &Figure) -> Result<Option<(f64, Known)>, StudyError> {
+/// One page by the record's processor; `None` without a machine.
+fn page_ns(
+    record: &Published,
+    figure: &Figure,
+    stated: KernelVersion,
+) -> Result<Option<(f64, Known)>, StudyError> {
     let Some(subject) = subject_of(record) else { return Ok(None) };
-    let Some(stated) = subject.version else { return Ok(None) };
-    let version = match era_by_words(stated, &figure.what) {
+    let version = match era_by_words(record, stated, &figure.what) {
         Some(Step::Blocks) => KernelVersion::new(5, 2),
         _ => stated,
     };
@@ -73,12 +85,12 @@ fn page_ns(record: &Published, figure: &Figure) -> Result<Option<(f64, Known)>, 
 }
 
 /// The described machine, with some memory where none is stated.
-fn subject_of(record: &Published) -> Option<Subject> {
-    if let Some(subject) = Subject::of(record) {
+pub(super) fn subject_of(record: &Published) -> Option<Subject> {
+    if let Some(subject) = sift::subject_of(record) {
         return Some(subject);
     }
     let machine = Described { memory_per_node_gib: Some(SOME_GIB), ..record.machine.clone() };
-    Subject::of(&Published { machine, ..record.clone() })
+    sift::subject_of(&Published { machine, ..record.clone() })
 }
 
 /// How the author's words say that struct pages are written.
@@ -100,9 +112,9 @@ pub(super) fn ratios(record: &Published) -> Result<Vec<Validated>, StudyError> {
         let own = |f: &&&Figure| device(f) == device(base) && !f.what.contains(" base,");
         for other in figures.iter().filter(own) {
             let (Some(base_ms), Some(ms)) = (base.ms, other.ms) else { continue };
-            let (Some(was), Some(is)) = (page_ns(record, base)?, page_ns(record, other)?) else {
-                continue;
-            };
+            let Ok(version) = sift::version_of(record, base, OLDEST) else { continue };
+            let pages = (page_ns(record, base, version)?, page_ns(record, other, version)?);
+            let (Some(was), Some(is)) = pages else { continue };
             out.push(judged(Validated {
                 id: record.id.clone(),
                 what: format!("ratio: {} to {}", base.what, other.what),

@@ -3,15 +3,17 @@
 //! [`of`] goes through a record's figures. Thread counts of a machine that also has a
 //! one-thread time are anchored on it, everything else rests on the class alone.
 
-use super::gathered::{Machines, anchor_of, swept_machines};
-use super::{Reason, StudyError, devices, judged, left_out};
-use crate::kernel::KernelVersion;
+use super::gathered::{Machines, Post, anchor_of, swept_machines};
+use super::sift::{subject_of, version_of};
+use super::{Reason, StudyError, devices, judged, later, left_out};
+use crate::kernel::{KernelModel, KernelVersion};
 use crate::model::cost::Era;
 use crate::model::range::{Basis, Range, extrapolation};
+use crate::model::run::PhaseRun;
 use crate::plan::{Executor, PhaseName, Strategy};
 use crate::record::validate::Validated;
-use crate::study::published::{Figure, Kind, Published};
-use crate::study::subject::{Change, Predicted, Subject, deferring, node_of};
+use crate::study::published::{Figure, Kind, Published, node_in_words};
+use crate::study::subject::{Change, Predicted, Subject, deferring};
 
 /// Ticks per second of the clock behind printed times, where the author does not say.
 const HZ: f64 = 1000.0;
@@ -32,12 +34,16 @@ fn one(
 ) -> Result<Validated, StudyError> {
     let out = |reason| Ok(left_out(record, &figure.what, figure.ms, reason));
     match figure.kind {
+        Kind::Rate => out(Reason::Rate),
         _ if figure.ms.is_none() => out(Reason::NoTime),
         _ if figure.invalid => out(Reason::Void),
         _ if figure.what.contains("not merged") => out(Reason::NotMerged),
         Kind::Boot => out(Reason::WholeBoot),
         Kind::Expectation => out(Reason::Expectation),
         Kind::Device => devices::of(record, figure),
+        Kind::Reserved => out(Reason::Reserved),
+        Kind::Hotplug => later::hotplug(record, figure),
+        Kind::Huge => later::huge(record, figure),
         Kind::Other => out(Reason::NotStructPages),
         Kind::Saving | Kind::NodeZeroExtra => out(Reason::NoTime),
         Kind::DeferredNode | Kind::DeferredSlowest => deferred(record, figure, machines),
@@ -45,10 +51,25 @@ fn one(
     }
 }
 
-/// What a step of the changes of 4.20 to 5.2 left in the kernel, by the author's words.
-pub(super) fn era_by_words(version: KernelVersion, what: &str) -> Option<Step> {
+/// The changes of 4.20 to 5.2 by the names of their series and of what they changed.
+const LADDER: [&str; 6] = [
+    "deferred page init improvements",
+    "duyck",
+    "meminit_pfn_in_nid",
+    "mm_zero_struct_page",
+    "zone specific memblock iterator",
+    "persistent memory initialization",
+];
+
+/// What a step of the changes of 4.20 to 5.2 left in the kernel, by the author's words;
+/// `None` for posts of other changes, whose `before` and `after` mean something else.
+pub(super) fn era_by_words(record: &Published, version: KernelVersion, what: &str) -> Option<Step> {
     let text = what.to_ascii_lowercase();
     if Era::of(version) != Era::C || !["before", "after"].iter().any(|w| text.contains(w)) {
+        return None;
+    }
+    let about = format!("{} {} {text}", record.source, record.config).to_ascii_lowercase();
+    if !LADDER.iter().any(|name| about.contains(name)) {
         return None;
     }
     Some(match () {
@@ -93,18 +114,24 @@ fn deferred(
     machines: &Machines<'_>,
 ) -> Result<Validated, StudyError> {
     let out = |reason| Ok(left_out(record, &figure.what, figure.ms, reason));
-    let Some(subject) = Subject::of(record) else { return out(Reason::MemoryUnknown) };
-    let Some(stated) = subject.version else { return out(Reason::KernelUnknown) };
-    let step = era_by_words(stated, &figure.what);
+    let Some(subject) = subject_of(record) else { return out(Reason::MemoryUnknown) };
+    let stated = match version_of(record, figure, FIRST_POSTED) {
+        Ok(version) => version,
+        Err(reason) => return out(reason),
+    };
+    let step = era_by_words(record, stated, &figure.what);
+    let stated = came_with(record, figure, stated);
     let (version, less_ns) = step.map_or((deferring(stated, figure.threads), 0.0), Step::rules);
     let threads = figure.threads.map(|t| t.max(1)).or((version < PADATA).then_some(1));
+    let by_cpus = KernelModel::new(version, subject.machine.arch).threads_by_cpus;
+    let m = &record.machine;
+    if threads.is_none() && by_cpus && m.cpus_per_node.or(m.cores_per_node).is_none() {
+        return out(Reason::CpusUnknown);
+    }
     let strategy = usual_strategy(version);
     let prepared = subject.prepare(version, strategy, threads)?;
     let anchor = threads.filter(|t| *t > 1).and_then(|_| anchor_of(machines, record));
-    let scale = match anchor {
-        Some(ms) => anchor_scale(&subject, &prepared, ms),
-        None => None,
-    };
+    let scale = anchor.and_then(|anchor| anchor_scale(&subject, &prepared, anchor));
     let scales = scale.map(|s| vec![(crate::pfn::Nid(0), s)]).unwrap_or_default();
     let change = Change { threads, scales, ..Change::default() };
     let predicted = subject.rerun(&prepared, &change);
@@ -118,12 +145,37 @@ fn deferred(
         predicted_ms: Some(ns / 1e6),
         range_ms: Some([range.low_ns / 1e6, range.high_ns / 1e6]),
         anchor: Some(match anchor {
-            Some(ms) if scale.is_some() => format!("one thread of the same machine, {ms:.1} ms"),
+            Some(a) if scale.is_some() => {
+                format!("one thread of the same machine, {:.1} ms", a.ms)
+            }
             _ => "class".into(),
         }),
         ..described(record, &figure.what, figure.ms, &predicted)
     }))
 }
+
+/// Changes of the deferred phase by words of their series, and the version they came with.
+const CAME_WITH: [(&str, KernelVersion); 2] = [
+    ("parallelize deferred_init_memmap", PADATA),
+    ("deferred_page_init_max_threads", KernelVersion::new(6, 11)),
+];
+
+/// The version whose rules a post of a change ran by, where words say `after` it.
+fn came_with(record: &Published, figure: &Figure, stated: KernelVersion) -> KernelVersion {
+    let about = format!("{} {}", record.source, record.config).to_ascii_lowercase();
+    let change = CAME_WITH.iter().find(|(name, _)| about.contains(name));
+    let after = is_after_change(&figure.what);
+    change.filter(|_| after).map_or(stated, |(_, version)| stated.max(*version))
+}
+
+/// The first version that deferral was posted for.
+const FIRST_POSTED: KernelVersion = KernelVersion::new(4, 0);
+
+/// The first version whose boot CPU works as in 4.1.
+const FIRST_SERIAL: KernelVersion = KernelVersion::new(3, 0);
+
+/// Beyond this a known time is not the time of what is predicted.
+const MOST_SCALE: f64 = 100.0;
 
 /// When helpers came.
 const PADATA: KernelVersion = KernelVersion::new(5, 8);
@@ -155,11 +207,11 @@ pub(super) fn described(
     }
 }
 
-/// The factor on the class with which one thread takes `ms` for the slowest node.
+/// The factor on the class with which one thread takes the known time for its pages.
 pub(super) fn anchor_scale(
     subject: &Subject,
     prepared: &(crate::kernel::Layout, crate::plan::BootPlan),
-    ms: f64,
+    known: Post,
 ) -> Option<f64> {
     let mut one = prepared.clone();
     for phase in &mut one.1.phases {
@@ -169,36 +221,58 @@ pub(super) fn anchor_scale(
     }
     let run = subject.rerun(&one, &Change::default());
     let phase = run.run.phases.iter().find(|p| p.name == PhaseName::DeferredInit)?;
-    let predicted_ms = (phase.end_ns - phase.start_ns) / 1e6;
-    (predicted_ms > 0.0).then(|| ms / predicted_ms)
+    let predicted_ms = (phase.end_ns - phase.start_ns) / 1e6 * share_of(phase, known.pages)?;
+    let scale = known.ms / predicted_ms;
+    (1.0 / MOST_SCALE..=MOST_SCALE).contains(&scale).then_some(scale)
+}
+
+/// The part of the slowest node's work that printed pages are. More than that node has
+/// are those of all nodes.
+pub(super) fn share_of(phase: &PhaseRun, pages: Option<u64>) -> Option<f64> {
+    let node = phase.slowest()?.pages.max(1);
+    let all: u64 = phase.works.iter().map(|w| w.pages).sum();
+    let Some(pages) = pages else { return Some(1.0) };
+    let whole = if pages > node + node / 2 { all.max(1) } else { node };
+    Some(pages as f64 / whole as f64)
 }
 
 /// The time that a figure of a deferred phase shows.
 fn deferred_ns(predicted: &Predicted, figure: &Figure, less_ns: f64) -> Option<f64> {
     let phase = predicted.run.phases.iter().find(|p| p.name == PhaseName::DeferredInit)?;
-    let (work, ns) = match figure.kind {
-        Kind::DeferredNode => {
-            let nid = node_of(&figure.what).unwrap_or(0);
-            let work = phase.works.iter().find(|w| w.nid.0 == nid).or(phase.works.first())?;
-            (work, work.end_ns() - phase.start_ns)
-        }
-        _ => (phase.slowest()?, phase.end_ns - phase.start_ns),
-    };
-    // Printed pages count more than those of a described machine.
-    let pages = figure.pages.map_or(1.0, |pages| pages as f64 / work.pages.max(1) as f64);
     let core = predicted.hardware.class.core_factor;
-    Some((ns - less_ns * core * work.pages as f64) * pages)
+    let less = |pages: u64| less_ns * core * pages as f64;
+    let nid = node_in_words(&figure.what).filter(|_| figure.kind == Kind::DeferredNode);
+    let Some(nid) = nid else {
+        let slowest = phase.slowest()?.pages;
+        let ns = phase.end_ns - phase.start_ns - less(slowest);
+        return Some(ns * share_of(phase, figure.pages)?);
+    };
+    let work = phase.works.iter().find(|w| w.nid.0 == nid).or(phase.works.first())?;
+    // Printed pages count more than those of a described machine.
+    let share = figure.pages.map_or(1.0, |pages| pages as f64 / work.pages.max(1) as f64);
+    Some((work.end_ns() - phase.start_ns - less(work.pages)) * share)
+}
+
+/// Whether words speak of the kernel after a change; `after boot` is a point in time.
+pub(super) fn is_after_change(what: &str) -> bool {
+    let text = what.to_ascii_lowercase();
+    text.split_once("after").is_some_and(|(_, rest)| {
+        let next = rest.split_whitespace().next().unwrap_or_default();
+        !["boot", "booting", "reset", "kexec", "power"].contains(&next)
+    })
 }
 
 /// A phase of the boot CPU alone.
 fn boot_cpu(record: &Published, figure: &Figure) -> Result<Validated, StudyError> {
     let out = |reason| Ok(left_out(record, &figure.what, figure.ms, reason));
-    let Some(subject) = Subject::of(record) else { return out(Reason::MemoryUnknown) };
-    let Some(version) = subject.version else { return out(Reason::KernelUnknown) };
-    if figure.what.contains("after") {
-        return out(Reason::NotMerged);
+    let Some(subject) = subject_of(record) else { return out(Reason::MemoryUnknown) };
+    let version = match version_of(record, figure, FIRST_SERIAL) {
+        Ok(version) => version,
+        Err(reason) => return out(reason),
+    };
+    if is_after_change(&figure.what) {
+        return out(Reason::ChangeUnknown);
     }
-    let version = version.max(crate::kernel::version::OLDEST);
     let predicted = subject.predict(version, Strategy::Serial, &Change::default())?;
     let name = match figure.kind {
         Kind::BootZero => PhaseName::MemblockZero,

@@ -3,18 +3,42 @@
 //! [`swept_machines`] finds the machines whose thread count was swept, with all their
 //! posts. A record counts once among one-thread times, however many lines it prints.
 
-use super::entries::{anchor_scale, described, era_by_words, usual_strategy};
+use super::entries::{anchor_scale, described, era_by_words, share_of, usual_strategy};
+use super::kernels::kernel_in_words;
+use super::sift::subject_of;
 use super::{StudyError, judged};
+use crate::kernel::KernelVersion;
 use crate::model::constants as k;
+use crate::model::cost::Era;
 use crate::plan::PhaseName;
 use crate::record::validate::Validated;
 use crate::stats;
-use crate::study::published::{Figure, Kind, Published};
+use crate::study::published::{Figure, Kind, Published, node_in_words};
 use crate::study::subject::{Change, Predicted, Subject, deferring};
 use std::collections::BTreeMap;
 
 /// The posts of each machine by what identifies it.
-pub(super) type Machines<'a> = BTreeMap<String, Vec<&'a Published>>;
+pub(super) type Machines<'a> = BTreeMap<Key, Vec<&'a Published>>;
+
+/// What identifies a machine, as it was when it was timed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    /// For people.
+    label: String,
+    /// Everything else in which two machines, or two kernels on one, may differ.
+    rest: String,
+}
+
+/// One time of the slowest node's deferred phase, or the median of several.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Post {
+    /// Threads per node; 0 is the kernel without the change.
+    pub(super) threads: u32,
+    /// The time in ms.
+    pub(super) ms: f64,
+    /// The struct pages that took it, where they are printed.
+    pub(super) pages: Option<u64>,
+}
 
 /// Machines whose deferred phase was timed with one thread and with more.
 pub(super) fn swept_machines(records: &[Published]) -> Machines<'_> {
@@ -23,41 +47,78 @@ pub(super) fn swept_machines(records: &[Published]) -> Machines<'_> {
         machines.entry(key(record)).or_default().push(record);
     }
     machines.retain(|_, posts_of| {
-        let threads: Vec<u32> = posts_of.iter().flat_map(|r| posts(r)).map(|(t, _)| t).collect();
+        let threads: Vec<u32> = posts_of.iter().flat_map(|r| posts(r)).map(|p| p.threads).collect();
         threads.iter().any(|t| *t <= 1) && threads.iter().any(|t| *t > 1)
     });
     machines
 }
 
-fn key(record: &Published) -> String {
+fn key(record: &Published) -> Key {
     let m = &record.machine;
     let cpu = m.cpu.as_deref().unwrap_or("unknown processor");
-    let (nodes, gib) = (m.nodes.unwrap_or(1), m.memory_per_node_gib.unwrap_or(0.0));
-    format!("{nodes} node(s) of {gib} GiB, {cpu}")
+    let nodes = m.nodes.unwrap_or(1);
+    let total = || m.total_memory_gib.map(|gib| gib / f64::from(nodes.max(1)));
+    let gib = m.memory_per_node_gib.or_else(total).unwrap_or(0.0);
+    let era = kernel_in_words(&record.kernel).map(Era::of);
+    // Two machines without a name are two machines.
+    let own = if is_named(cpu) { "" } else { &record.id };
+    let counts = (m.total_memory_gib.map(f64::to_bits), m.cpus_per_node, m.page_kib);
+    Key {
+        label: format!("{nodes} node(s) of {gib} GiB, {cpu}"),
+        rest: format!("{counts:?} {:?} {:?} {era:?} {own}", m.arch, record.is_guest()),
+    }
 }
 
-/// Threads and times of the slowest node's deferred phase.
-fn posts(record: &Published) -> impl Iterator<Item = (u32, f64)> {
+/// Whether a processor's name has a model number, not only that of its architecture.
+fn is_named(cpu: &str) -> bool {
+    let text = cpu.to_ascii_lowercase();
+    let words = text.split(['(', ';']).next().unwrap_or_default().split([' ', ',']);
+    let plain = words.filter(|w| !w.starts_with("x86") && !w.contains("socket"));
+    plain.into_iter().any(|word| word.contains(|c: char| c.is_ascii_digit()))
+}
+
+/// Times of the slowest node's deferred phase.
+fn posts(record: &Published) -> impl Iterator<Item = Post> {
     let slowest = |f: &&Figure| f.kind == Kind::DeferredSlowest && !f.invalid;
-    record.figures.iter().filter(slowest).filter_map(|f| Some((f.threads?, f.ms?)))
+    record
+        .figures
+        .iter()
+        .filter(slowest)
+        .filter_map(|f| Some(Post { threads: f.threads?, ms: f.ms?, pages: f.pages }))
 }
 
 /// The median of a machine's posts for each thread count.
-pub(super) fn medians(posts_of: &[&Published]) -> BTreeMap<u32, f64> {
-    let mut all: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for (threads, ms) in posts_of.iter().flat_map(|r| posts(r)) {
-        all.entry(threads).or_default().push(ms);
+pub(super) fn medians(posts_of: &[&Published]) -> BTreeMap<u32, Post> {
+    let mut all: BTreeMap<u32, Vec<Post>> = BTreeMap::new();
+    for post in posts_of.iter().flat_map(|r| posts(r)) {
+        all.entry(post.threads).or_default().push(post);
     }
-    all.into_iter().map(|(threads, ms)| (threads, stats::median(&ms))).collect()
+    all.into_iter().filter_map(|(threads, posts)| Some((threads, median(&posts)?))).collect()
 }
 
-/// The one-thread time that a record's thread counts are anchored on, in ms.
-pub(super) fn anchor_of(machines: &Machines<'_>, record: &Published) -> Option<f64> {
-    one_thread_ms(machines.get(&key(record))?)
+/// Of times of whole nodes; where every one has its pages, of the times per page.
+fn median(posts: &[Post]) -> Option<Post> {
+    let first = posts.first()?;
+    let whole: Vec<f64> = posts.iter().filter(|p| p.pages.is_none()).map(|p| p.ms).collect();
+    if !whole.is_empty() {
+        return Some(Post { ms: stats::median(&whole), pages: None, ..*first });
+    }
+    let rates: Vec<f64> = posts.iter().filter_map(|p| Some(p.ms / p.pages? as f64)).collect();
+    let ms = match posts.len() {
+        1 => first.ms,
+        _ => stats::median(&rates) * first.pages? as f64,
+    };
+    Some(Post { ms, ..*first })
+}
+
+/// The one-thread time that a record's thread counts are anchored on: its own, else that
+/// of the machine's other posts.
+pub(super) fn anchor_of(machines: &Machines<'_>, record: &Published) -> Option<Post> {
+    one_thread_post(&[record]).or_else(|| one_thread_post(machines.get(&key(record))?))
 }
 
 /// With one thread where that was timed, else the kernel without the change.
-fn one_thread_ms(posts_of: &[&Published]) -> Option<f64> {
+fn one_thread_post(posts_of: &[&Published]) -> Option<Post> {
     let medians = medians(posts_of);
     medians.get(&1).or(medians.get(&0)).copied()
 }
@@ -70,7 +131,7 @@ pub(super) struct Swept<'a> {
     pub(super) record: &'a Published,
     /// The machine.
     pub(super) subject: Subject,
-    /// Thread counts above 1, with the median time in ms.
+    /// Thread counts above 1, with the median time of a whole node in ms.
     pub(super) points: Vec<(u32, f64)>,
     prepared: Vec<(crate::kernel::Layout, crate::plan::BootPlan)>,
     scale: f64,
@@ -79,24 +140,28 @@ pub(super) struct Swept<'a> {
 impl<'a> Swept<'a> {
     /// Prepares one machine; `None` where it has no memory, kernel or anchor.
     pub(super) fn of(
-        machine: &'a str,
+        machine: &'a Key,
         posts_of: &[&'a Published],
     ) -> Result<Option<Self>, StudyError> {
-        let Some((record, subject)) = posts_of.iter().find_map(|r| Some((*r, Subject::of(r)?)))
+        let Some((record, subject)) = posts_of.iter().find_map(|r| Some((*r, subject_of(r)?)))
         else {
             return Ok(None);
         };
-        let (Some(stated), Some(anchor_ms)) = (subject.version, one_thread_ms(posts_of)) else {
+        let stated = subject.version.filter(|v| *v >= KernelVersion::new(4, 0));
+        let (Some(stated), Some(anchor)) = (stated, one_thread_post(posts_of)) else {
             return Ok(None);
         };
         let version = deferring(stated, Some(2));
-        let points: Vec<(u32, f64)> =
-            medians(posts_of).into_iter().filter(|(t, _)| *t > 1).collect();
-        let prepare = |t: u32| subject.prepare(version, usual_strategy(version), Some(t));
-        let prepared: Vec<_> = points.iter().map(|(t, _)| prepare(*t)).collect::<Result<_, _>>()?;
-        let scale = prepared.first().and_then(|p| anchor_scale(&subject, p, anchor_ms));
+        let posts: Vec<Post> = medians(posts_of).into_values().filter(|p| p.threads > 1).collect();
+        let prepare = |p: &Post| subject.prepare(version, usual_strategy(version), Some(p.threads));
+        let prepared: Vec<_> = posts.iter().map(prepare).collect::<Result<_, _>>()?;
+        let scale = prepared.first().and_then(|p| anchor_scale(&subject, p, anchor));
         let Some(scale) = scale else { return Ok(None) };
-        Ok(Some(Self { machine, record, subject, points, prepared, scale }))
+        let whole = |(post, prepared): (&Post, _)| {
+            (post.threads, post.ms / printed_share(&subject, prepared, post))
+        };
+        let points = posts.iter().zip(&prepared).map(whole).collect();
+        Ok(Some(Self { machine: &machine.label, record, subject, points, prepared, scale }))
     }
 
     /// What each point would take with these constants.
@@ -105,6 +170,21 @@ impl<'a> Swept<'a> {
         let change = Change { threads: None, scales, scaling };
         self.prepared.iter().map(|p| self.subject.rerun(p, &change)).collect()
     }
+}
+
+/// The part of the slowest node that a post's printed pages are.
+fn printed_share(
+    subject: &Subject,
+    prepared: &(crate::kernel::Layout, crate::plan::BootPlan),
+    post: &Post,
+) -> f64 {
+    let share = || {
+        post.pages?;
+        let run = subject.rerun(prepared, &Change::default()).run;
+        let phase = run.phases.iter().find(|p| p.name == PhaseName::DeferredInit)?;
+        share_of(phase, post.pages)
+    };
+    share().unwrap_or(1.0)
 }
 
 /// The deferred phase of a prediction, in ms.
@@ -140,7 +220,7 @@ pub(super) fn of_posts(posts_of: &[&Published]) -> String {
 /// Slowest and mean of every record that prints at least four nodes, by class alone.
 pub(super) fn many_nodes(entries: &[Validated]) -> Vec<Validated> {
     let mut out = Vec::new();
-    for (id, lines) in lines_by_record(entries, "node ") {
+    for (id, lines) in lines_by_record(entries, |e| node_in_words(&e.what).is_some()) {
         if lines.len() < 4 {
             continue;
         }
@@ -173,7 +253,7 @@ pub(super) fn many_nodes(entries: &[Validated]) -> Vec<Validated> {
 /// One entry per record: the median of its one-thread times by class alone.
 pub(super) fn one_thread(entries: &[Validated]) -> Vec<Validated> {
     let mut out = Vec::new();
-    for (id, lines) in lines_by_record(entries, "") {
+    for (id, lines) in lines_by_record(entries, |_| true) {
         let published: Vec<f64> = lines.iter().filter_map(|l| l.published_ms).collect();
         let ratios: Vec<f64> = lines.iter().filter_map(|l| Some(1.0 + l.error?)).collect();
         let Some(first) = lines.first() else { continue };
@@ -196,12 +276,15 @@ pub(super) fn one_thread(entries: &[Validated]) -> Vec<Validated> {
 }
 
 /// Predictions by class with one thread, by record, in the order of the records.
-fn lines_by_record<'e>(entries: &'e [Validated], what: &str) -> Vec<(String, Vec<&'e Validated>)> {
+fn lines_by_record(
+    entries: &[Validated],
+    wanted: impl Fn(&Validated) -> bool,
+) -> Vec<(String, Vec<&Validated>)> {
     let mut out: Vec<(String, Vec<&Validated>)> = Vec::new();
     let single = |e: &&Validated| {
         e.anchor.as_deref() == Some("class") && e.threads == Some(1) && e.group.is_none()
     };
-    for entry in entries.iter().filter(single).filter(|e| e.what.starts_with(what)) {
+    for entry in entries.iter().filter(single).filter(|e| wanted(e)) {
         match out.iter_mut().find(|(id, _)| *id == entry.id) {
             Some((_, lines)) => lines.push(entry),
             None => out.push((entry.id.clone(), vec![entry])),
@@ -212,7 +295,7 @@ fn lines_by_record<'e>(entries: &'e [Validated], what: &str) -> Vec<(String, Vec
 
 /// Ratios between the steps of a record whose words name kernel changes.
 pub(super) fn ladder(record: &Published) -> Result<Vec<Validated>, StudyError> {
-    let Some(subject) = Subject::of(record) else { return Ok(Vec::new()) };
+    let Some(subject) = subject_of(record) else { return Ok(Vec::new()) };
     let Some(version) = subject.version else { return Ok(Vec::new()) };
     let merged = |f: &&Figure| !f.what.contains("not merged") && !f.invalid;
     let steps: Vec<(&Figure, super::entries::Step)> = record
@@ -220,7 +303,7 @@ pub(super) fn ladder(record: &Published) -> Result<Vec<Validated>, StudyError> {
         .iter()
         .filter(|f| f.kind == Kind::DeferredSlowest)
         .filter(merged)
-        .filter_map(|f| Some((f, era_by_words(version, &f.what)?)))
+        .filter_map(|f| Some((f, era_by_words(record, version, &f.what)?)))
         .collect();
     let mut out = Vec::new();
     for pair in steps.windows(2) {

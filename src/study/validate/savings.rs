@@ -5,17 +5,18 @@
 //! anchor the parts; a rate that comes from the difference itself is marked so.
 
 use super::entries::described;
+use super::sift::subject_of;
 use super::{Reason, StudyError, judged, left_out};
 use crate::kernel::KernelVersion;
 use crate::model::range::{Basis, Range};
 use crate::plan::{Executor, Strategy};
 use crate::record::validate::{Seconds, Validated};
-use crate::study::published::{Figure, Kind, Published};
-use crate::study::subject::{Change, Predicted, Subject, node_of};
+use crate::study::published::{Figure, Kind, Published, node_in_words};
+use crate::study::subject::{Change, Predicted, Subject};
 use crate::units::TIB;
 
 /// Entries and the origin of their seconds.
-type Found = (Vec<Validated>, Vec<Seconds>);
+pub(super) type Found = (Vec<Validated>, Vec<Seconds>);
 
 /// The two sides of a change.
 type Sides = [(KernelVersion, Strategy); 2];
@@ -101,7 +102,7 @@ fn sides(version: KernelVersion, what: &str) -> Option<Sides> {
 /// A saving by class alone.
 fn plain(record: &Published, saving: &Saving) -> Result<Validated, StudyError> {
     let out = |reason| Ok(left_out(record, &saving.what, Some(saving.ms), reason));
-    let Some(subject) = Subject::of(record) else { return out(Reason::MemoryUnknown) };
+    let Some(subject) = subject_of(record) else { return out(Reason::MemoryUnknown) };
     let m = &record.machine;
     if m.total_memory_gib.or(m.memory_per_node_gib).is_none() {
         return out(Reason::MemoryUnknown);
@@ -145,7 +146,7 @@ fn extra_ns(subject: &Subject) -> Result<(f64, Predicted), StudyError> {
 /// What zeroing in place adds to each node.
 fn node_extra(record: &Published) -> Result<Option<Validated>, StudyError> {
     let figure = record.figures.iter().find(|f| f.kind == Kind::NodeZeroExtra && f.ms.is_some());
-    let (Some(figure), Some(subject)) = (figure, Subject::of(record)) else { return Ok(None) };
+    let (Some(figure), Some(subject)) = (figure, subject_of(record)) else { return Ok(None) };
     let (ns, was) = extra_ns(&subject)?;
     Ok(Some(judged(Validated {
         group: Some("boot-cpu-blind".into()),
@@ -160,7 +161,7 @@ fn node_extra(record: &Published) -> Result<Option<Validated>, StudyError> {
 fn by_zeroing_time(record: &Published) -> Result<Option<(Validated, Vec<Seconds>)>, StudyError> {
     let figure = |kind| record.figures.iter().find(|f: &&Figure| f.kind == kind && f.ms.is_some());
     let (zero, saving) = (figure(Kind::BootZero), figure(Kind::Saving));
-    let (Some(zero), Some(saving), Some(subject)) = (zero, saving, Subject::of(record)) else {
+    let (Some(zero), Some(saving), Some(subject)) = (zero, saving, subject_of(record)) else {
         return Ok(None);
     };
     let (extra_ns, was) = extra_ns(&subject)?;
@@ -188,7 +189,7 @@ fn part(record: &Published, part: &str, seconds: f64, from: &str) -> Seconds {
 fn by_node_times(record: &Published, all: &[Published]) -> Option<Found> {
     let node = |marks: [&str; 2]| {
         let own = record.figures.iter().filter(|f| f.kind == Kind::DeferredNode);
-        own.filter(|f| node_of(&f.what).is_some())
+        own.filter(|f| node_in_words(&f.what).is_some())
             .find(|f| unmarked(&f.what, marks).is_some())
             .and_then(|f| f.ms)
     };
@@ -236,7 +237,7 @@ fn by_node_times(record: &Published, all: &[Published]) -> Option<Found> {
 }
 
 fn memory_pages(record: &Published) -> Option<f64> {
-    let subject = Subject::of(record)?;
+    let subject = subject_of(record)?;
     Some(subject.machine.memory_bytes() as f64 / subject.machine.page_bytes as f64)
 }
 
@@ -296,7 +297,7 @@ mod tests {
     fn the_boot_cpu_zeroes_every_struct_page() {
         let all = builtin().records;
         let record = all.iter().find(|r| r.id == "tatashin-zeroing-x86").unwrap();
-        let subject = Subject::of(record).unwrap();
+        let subject = subject_of(record).unwrap();
         let was = whole(&subject, (LAST_PREZERO, Strategy::Prezero)).unwrap();
         let line_ns = was.hardware.class.w_line_ns;
         assert!(zero_ns(&was) > 268_435_456.0 * line_ns, "most of it is remote");
