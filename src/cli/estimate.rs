@@ -10,7 +10,7 @@ use super::what_if_args::WhatIfArgs;
 use crate::kernel::KernelModel;
 use crate::machine::Machine;
 use crate::machine::assume::arch_of;
-use crate::model::run::CalibratedPhase;
+use crate::model::setup::CalibratedPhase;
 use crate::model::{Anchor, Virt};
 use crate::pfn::Nid;
 use crate::plan::Strategy;

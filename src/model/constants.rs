@@ -90,7 +90,8 @@ constants! {
     /// Share of the peak rate that reads for ownership and write-backs together reach.
     EFFICIENCY = 0.69, "of peak", Fit, Threads,
         "padata-v1..v3, three machines; 0.69 to 0.70 with one left out";
-    /// Added once per node while some of its hardware threads are idle.
+    /// Added once per node while some of its hardware threads are idle; at most the time
+    /// of a chunk, and never so much that one thread would be faster.
     SETTLE_MS_PER_THREAD = 0.50, "ms per hardware thread", Fit, Threads,
         "padata-v1..v3; 0.45 to 0.60 with one machine left out; the cause is a hypothesis";
     /// A guest's memory lies on more channels than its share of CPUs.

@@ -119,21 +119,6 @@ impl Hardware {
         self.nodes.iter().find(|n| n.nid == nid)
     }
 
-    /// The same with the factors of anchors on every node's costs; nodes that are not
-    /// named take the mean. Memory rates stay, as in a run.
-    pub fn scaled(&self, scales: &[(Nid, f64)]) -> Self {
-        let mut out = self.clone();
-        let sum: f64 = scales.iter().map(|(_, scale)| scale).sum();
-        let mean = if scales.is_empty() { 1.0 } else { sum / scales.len() as f64 };
-        for node in &mut out.nodes {
-            let own = scales.iter().find(|(nid, _)| *nid == node.nid);
-            let scale = own.map_or(mean, |(_, scale)| *scale);
-            node.line_ns *= scale;
-            node.core_factor *= scale;
-        }
-        out
-    }
-
     /// Reads and writes together that a node's memory reaches, in bytes per ns.
     fn rate(&self, machine: &Machine, node: &Node) -> f64 {
         let class = self.class;

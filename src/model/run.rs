@@ -5,41 +5,14 @@
 //! ([`Run`]), and what bounds the whole ([`Bound`]).
 
 use super::constants as k;
-use super::cost::{self, At, Options, PageCost};
+use super::cost::{self, At, PageCost};
 use super::hardware::{Hardware, NodeHardware};
+use super::jobs::{Curves, jobs_of};
 use super::queue::{Curve, Demand};
+use super::setup::{CalibratedPhase, Setup};
 use super::teams::{self, Job, Team, TeamTime};
-use crate::kernel::padata;
 use crate::pfn::Nid;
 use crate::plan::{BootPlan, Executor, PageOp, Phase, PhaseName, Work};
-use std::sync::Arc;
-
-/// What is known beyond plan and hardware.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Setup {
-    /// Poisoning, debugging, page size.
-    pub options: Options,
-    /// Factors by which anchors make nodes slower or faster than their class; nodes that
-    /// are not named take the mean of those that are.
-    pub scales: Vec<(Nid, f64)>,
-    /// Measured costs, which replace the class's where strategy and phase are the same.
-    pub calibrated: Vec<CalibratedPhase>,
-}
-
-/// What one phase of one strategy was measured to cost.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CalibratedPhase {
-    /// The strategy.
-    pub strategy: String,
-    /// The phase.
-    pub phase: PhaseName,
-    /// Whether pages are freed.
-    pub free: bool,
-    /// One page on one worker, in ns.
-    pub alone_ns: f64,
-    /// The part of it that a node's workers share, in ns.
-    pub bandwidth_ns: f64,
-}
 
 /// A whole plan in virtual time.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,6 +101,12 @@ impl Run {
         own.map(|p| p.end_ns - p.start_ns).sum()
     }
 
+    /// How much of it is settling: in it nobody is attributed anything, in ns.
+    pub fn settle_ns(&self) -> f64 {
+        let own = self.phases.iter().filter(|p| p.executor == Executor::NodeThreads);
+        own.filter_map(PhaseRun::slowest).map(|w| w.settle_ns).sum()
+    }
+
     /// The longest of the nodes' phases.
     pub fn longest_node_phase(&self) -> Option<&PhaseRun> {
         let own = self.phases.iter().filter(|p| p.executor == Executor::NodeThreads);
@@ -184,6 +163,7 @@ impl WorkRun {
 
 /// Runs `plan` in virtual time. Works on nodes that `hardware` lacks are left out.
 pub fn run(plan: &BootPlan, hardware: &Hardware, setup: &Setup) -> Run {
+    let hardware = &setup.rated(hardware);
     let mut phases: Vec<PhaseRun> = Vec::with_capacity(plan.phases.len());
     for phase in &plan.phases {
         let start_ns = phases.last().map_or(0.0, |p| p.end_ns);
@@ -196,17 +176,20 @@ pub fn run(plan: &BootPlan, hardware: &Hardware, setup: &Setup) -> Run {
     Run { phases }
 }
 
-/// What a page of each node's deferred pages costs one worker, anchors applied.
-pub fn deferred_page(
+/// The deferred phase of one node by itself, with so many threads; anchors applied.
+pub fn deferred_alone(
     plan: &BootPlan,
     hardware: &Hardware,
     setup: &Setup,
-    nid: Nid,
-) -> Option<PageCost> {
+    (nid, threads): (Nid, u32),
+) -> Option<WorkRun> {
     let phase = plan.phases.iter().find(|p| p.name == PhaseName::DeferredInit)?;
-    let work = phase.work.iter().find(|w| w.nid == nid)?;
-    let runner = Runner { plan, phase, hardware, setup };
-    Some(runner.page(work, hardware.node(nid)?))
+    let mut work = phase.work.iter().find(|w| w.nid == nid)?.clone();
+    work.jobs.iter_mut().for_each(|job| job.max_threads = threads);
+    let phase = Phase { name: phase.name, executor: phase.executor, work: vec![work] };
+    let hardware = &setup.rated(hardware);
+    let runner = Runner { plan, phase: &phase, hardware, setup };
+    runner.node_threads(0.0).works.pop()
 }
 
 struct Runner<'r> {
@@ -218,15 +201,20 @@ struct Runner<'r> {
 
 impl Runner<'_> {
     fn page(&self, work: &Work, node: &NodeHardware) -> PageCost {
-        if let Some(measured) = self.measured() {
-            let bytes = measured.bandwidth_ns * node.bytes_per_ns;
-            let marks = work.steps.iter().all(|s| s.op == PageOp::MarkReserved);
-            // Measured phases count pages once, with the second visit in their time.
-            let ns = if marks { 0.0 } else { measured.alone_ns };
-            return PageCost { ns, bytes, lock_ns: 0.0 }.scaled(self.scale(work.nid));
-        }
         let on = At { node, options: self.setup.options };
-        cost::page(self.plan, self.phase, work, &on).scaled(self.scale(work.nid))
+        let by_class = cost::page(self.plan, self.phase, work, &on);
+        let Some(measured) = self.measured() else {
+            return by_class.scaled(self.setup.scale_of(work.nid));
+        };
+        let marks = work.steps.iter().all(|s| s.op == PageOp::MarkReserved);
+        // Measured phases count pages once, with the second visit in their time.
+        let ns = if marks { 0.0 } else { measured.alone_ns };
+        // A few workers say next to nothing of what many find: the class's traffic does.
+        let bytes = match work.threads() > measured.most_threads {
+            true => by_class.bytes,
+            false => measured.bandwidth_ns * node.bytes_per_ns,
+        };
+        PageCost { ns, bytes, lock_ns: 0.0 }.scaled(self.setup.scale_of(work.nid))
     }
 
     fn measured(&self) -> Option<&CalibratedPhase> {
@@ -234,15 +222,6 @@ impl Runner<'_> {
             c.strategy == self.plan.strategy
                 && c.phase == self.phase.name
                 && c.free == self.plan.free
-        })
-    }
-
-    fn scale(&self, nid: Nid) -> f64 {
-        let scales = &self.setup.scales;
-        let own = scales.iter().find(|(n, _)| *n == nid).map(|(_, scale)| *scale);
-        own.unwrap_or_else(|| {
-            let sum: f64 = scales.iter().map(|(_, scale)| scale).sum();
-            if scales.is_empty() { 1.0 } else { sum / scales.len() as f64 }
         })
     }
 
@@ -299,18 +278,36 @@ impl Runner<'_> {
         let page = self.page(work, node);
         let jobs = jobs_of(work);
         let workers = jobs.iter().map(|j| j.workers).max().unwrap_or(1);
-        // Measured teams are pinned: nothing has to settle.
-        let settles = self.measured().is_none();
-        let idle = settles && workers > 1 && workers < node.hw_threads;
-        let per_thread_ns = self.hardware.scaling.settle_ms_per_thread * 1e6;
-        let settle_ns = if idle { per_thread_ns * f64::from(node.hw_threads) } else { 0.0 };
+        let demand = page.demand(node);
+        // Nobody writes a page faster than the memory takes it.
+        let page_ns = page.ns.max(demand.bandwidth_ns);
+        let curve = curves.get(demand, workers, node.cores);
         Team {
+            page_ps: (page_ns * 1000.0).round() as u64,
+            settle_ns: self.settle_ns(node, &jobs, page_ns, &curve),
             jobs,
-            page_ps: (page.ns * 1000.0).round() as u64,
-            curve: curves.get(page.demand(node), workers, node.cores),
-            settle_ns,
+            curve,
             shares: self.hardware.controllers && !is_home(work.nid),
         }
+    }
+
+    /// What settling takes at most: a worker that shares a CPU takes twice as long for
+    /// its chunk until it is moved, so the others wait for one more chunk and no longer.
+    fn settle_ns(&self, node: &NodeHardware, jobs: &[Job], page_ns: f64, curve: &Curve) -> f64 {
+        let workers = jobs.iter().map(|j| j.workers).max().unwrap_or(1);
+        // Measured teams are pinned: nothing has to settle.
+        if workers < 2 || workers >= node.hw_threads || self.measured().is_some() {
+            return 0.0;
+        }
+        let chunk_ns = |job: &Job| {
+            let busy = job.workers.min(u32::try_from(job.chunks.len()).unwrap_or(u32::MAX));
+            let largest = job.chunks.iter().copied().max().unwrap_or(0);
+            largest as f64 * page_ns / curve.speed(busy.max(1))
+        };
+        let shared = jobs.iter().filter(|j| j.workers > 1);
+        let chunk_ns = shared.map(chunk_ns).fold(0.0, f64::max);
+        let per_thread_ns = self.hardware.scaling.settle_ms_per_thread * 1e6;
+        chunk_ns.min(per_thread_ns * f64::from(node.hw_threads))
     }
 
     /// The station behind node controllers, for all workers that use it.
@@ -351,7 +348,7 @@ impl Runner<'_> {
             workers,
             bandwidth_use,
             lock_use,
-            settle_ns: team.settle_ns,
+            settle_ns: time.settle_ns,
             spans: spans.collect(),
         }
     }
@@ -366,57 +363,4 @@ fn is_home(nid: Nid) -> bool {
 /// Equal nodes do not end at the same time; with several, the slowest is later.
 fn spread(nodes: usize) -> f64 {
     if nodes >= 4 { k::SLOWEST_NODE } else { 1.0 }
-}
-
-/// Curves by what they are made from: most nodes of a machine are alike.
-#[derive(Default)]
-struct Curves(Vec<(Demand, u32, u32, Arc<Curve>)>);
-
-impl Curves {
-    fn get(&mut self, demand: Demand, workers: u32, cores: u32) -> Arc<Curve> {
-        let same = |(d, w, c, _): &&(Demand, u32, u32, Arc<Curve>)| {
-            (*d, *w, *c) == (demand, workers, cores)
-        };
-        if let Some((_, _, _, curve)) = self.0.iter().find(same) {
-            return Arc::clone(curve);
-        }
-        let curve = Arc::new(Curve::new(demand, workers, cores, k::SMT_GAIN));
-        self.0.push((demand, workers, cores, Arc::clone(&curve)));
-        curve
-    }
-}
-
-/// The jobs of a work with the pages of each chunk. Pages that no job covers are done
-/// by one worker at the end.
-fn jobs_of(work: &Work) -> Vec<Job> {
-    let mut spans = work.spans.iter().map(|s| s.pages).peekable();
-    let mut out = Vec::with_capacity(work.jobs.len());
-    // Where the next span begins after parts of it were handed out.
-    let mut done = 0;
-    for job in &work.jobs {
-        let workers = job.workers();
-        let chunk_pages = work.chunk_pages.unwrap_or_else(|| job.chunk_pages());
-        let mut chunks = Vec::new();
-        for chunk in padata::chunks_of(job.range(), chunk_pages, workers == 1) {
-            let mut pages = 0;
-            while let Some(span) = spans.peek() {
-                let start = span.start.0.max(done);
-                pages += span.end.0.min(chunk.end.0).saturating_sub(start);
-                done = chunk.end.0.min(span.end.0).max(done);
-                if span.end > chunk.end {
-                    break;
-                }
-                spans.next();
-            }
-            if pages > 0 {
-                chunks.push(pages);
-            }
-        }
-        out.push(Job { workers, chunks });
-    }
-    let left: u64 = spans.map(|s| s.end.0.saturating_sub(s.start.0.max(done))).sum();
-    if left > 0 {
-        out.push(Job { workers: 1, chunks: vec![left] });
-    }
-    out
 }

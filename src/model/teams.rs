@@ -28,7 +28,7 @@ pub struct Team {
     pub page_ps: u64,
     /// How workers slow each other down.
     pub curve: Arc<Curve>,
-    /// Added once at the end, in ns.
+    /// Added once at the end, in ns, as far as the team stays as fast as one worker.
     pub settle_ns: f64,
     /// Whether it uses the station that teams share.
     pub shares: bool,
@@ -52,6 +52,8 @@ pub struct WorkerTime {
 pub struct TeamTime {
     /// From the start to the last worker's end, settling included, in ns.
     pub end_ns: f64,
+    /// How much of it is settling, in ns.
+    pub settle_ns: f64,
     /// Its workers by number; the same ones do every job.
     pub workers: Vec<WorkerTime>,
 }
@@ -93,6 +95,12 @@ fn run_apart(teams: &[Team]) -> Vec<TeamTime> {
 }
 
 impl Team {
+    /// What one worker would take for all of it, in ns.
+    fn alone_ns(&self) -> f64 {
+        let pages: u64 = self.jobs.iter().flat_map(|j| &j.chunks).sum();
+        pages as f64 * self.page_ps as f64 / 1000.0
+    }
+
     /// Whether both take the same time for sure.
     fn is_like(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.curve, &other.curve)
@@ -145,7 +153,7 @@ impl<'t> Running<'t> {
     fn new(team: &'t Team) -> Self {
         let most = team.jobs.iter().map(|j| j.workers).max().unwrap_or(0);
         let workers = vec![WorkerTime { start_ns: -1.0, ..WorkerTime::default() }; most as usize];
-        let out = TeamTime { end_ns: 0.0, workers };
+        let out = TeamTime { workers, ..TeamTime::default() };
         let mut running =
             Self { team, job: 0, next_chunk: 0, attained_ps: 0, busy: BinaryHeap::new(), out };
         running.begin_job(0.0);
@@ -217,7 +225,10 @@ impl<'t> Running<'t> {
     }
 
     fn finish(mut self, now_ns: f64) -> TeamTime {
-        self.out.end_ns = now_ns + self.team.settle_ns;
+        // Workers that all share one CPU are one worker: nothing is slower than that.
+        let slack_ns = (self.team.alone_ns() - now_ns).max(0.0);
+        self.out.settle_ns = self.team.settle_ns.min(slack_ns);
+        self.out.end_ns = now_ns + self.out.settle_ns;
         self.out.workers.retain(|w| w.start_ns >= 0.0);
         self.out
     }
@@ -318,6 +329,14 @@ mod tests {
         let ends = run(&[one.clone(), other, one.clone()], None);
         assert_eq!(ends[0], run_alone(&one));
         assert_eq!((ends[2].end_ns, ends[1].end_ns), (ends[0].end_ns, ends[0].end_ns + 5.0));
+    }
+
+    #[test]
+    fn settling_makes_nobody_slower_than_one_worker() {
+        let alone_ns = run(&[team(1, &[100, 100], 10, 0.0)], None)[0].end_ns;
+        let two = Team { settle_ns: 1e9, ..team(2, &[100, 100], 10, 0.0) };
+        let time = &run(&[two], None)[0];
+        assert_eq!((time.end_ns, time.settle_ns), (alone_ns, alone_ns / 2.0));
     }
 
     proptest! {

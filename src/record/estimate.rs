@@ -49,7 +49,8 @@ pub struct Estimate {
     /// What the range means.
     pub range_meaning: String,
     /// What most of the time goes to: `boot-cpu`, `one-thread node 0`,
-    /// `bandwidth node 1`, `zone-lock node 1`, `threads node 1`, `no-cpus node 7`.
+    /// `bandwidth node 1`, `zone-lock node 1`, `threads node 1`, `no-cpus node 7`,
+    /// `gigantic-pages`.
     pub bound_by: String,
     /// What the prediction rests on.
     pub anchor: AnchorFacts,

@@ -125,6 +125,9 @@ pub struct SweepPoint {
     /// records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_bytes: Option<u64>,
+    /// How much of the nodes' time passes while threads settle on CPUs of their own.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub settle_ns: u64,
     /// Lowest and highest likely total.
     pub range_ns: [u64; 2],
     /// What most of the time goes to; `not-known` of measured points.
@@ -249,4 +252,9 @@ pub struct SetupZero {
     pub ratios: Vec<(u32, f64)>,
     /// The fewest threads from which the ratio stays under 1.05; null if it never does.
     pub negligible_from: Option<u32>,
+}
+
+/// Whether a number can be left out of a file.
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -17,7 +17,7 @@ use crate::lab::{Lab, Limits};
 use crate::machine::Machine;
 use crate::model::constants as k;
 use crate::model::queue::{Curve, Demand};
-use crate::model::run::CalibratedPhase;
+use crate::model::setup::CalibratedPhase;
 use crate::pfn::Nid;
 use crate::plan::PhaseName;
 use crate::progress::Progress;
@@ -223,8 +223,14 @@ pub fn phases(calibration: &Calibration) -> Result<Vec<CalibratedPhase>, StudyEr
             Some(r) => (f64::midpoint(one.ns_per_page, r.ns_per_page), 0.0),
             None => (one.ns_per_page, 0.0),
         };
-        let strategy = one.strategy.clone();
-        out.push(CalibratedPhase { strategy, phase, free: one.free, alone_ns, bandwidth_ns });
+        out.push(CalibratedPhase {
+            strategy: one.strategy.clone(),
+            phase,
+            free: one.free,
+            alone_ns,
+            bandwidth_ns,
+            most_threads: many.map_or(1, |r| r.threads),
+        });
     }
     Ok(out)
 }

@@ -4,6 +4,7 @@
 //! round, and fills a [`Record`]; [`compare_and_keep`] saves it while it grows.
 
 use super::candidates::{Candidate, candidates, choices, strategies};
+use super::facts::machine_facts;
 use super::figures::{self, Drawn, TeamRates};
 use super::room::HostRoom;
 use super::rounds::{Rounds, RunsOf};
@@ -22,9 +23,7 @@ use crate::pfn::{Nid, PfnRange};
 use crate::plan::{Executor, Strategy, Work};
 use crate::progress::Progress;
 use crate::record::keeper::Keeper;
-use crate::record::{
-    COMPARE_SCHEMA, Execution, Head, HostFacts, MachineFacts, MappingFacts, NodeFacts, Record,
-};
+use crate::record::{COMPARE_SCHEMA, Execution, Head, HostFacts, MappingFacts, Record};
 use crate::stats::median;
 use crate::units::Bytes;
 use crate::warning::Warning;
@@ -428,25 +427,5 @@ pub fn host_facts(host: &HostContext) -> HostFacts {
         clock_resolution_ns: clock.resolution_ns,
         clock_overhead_ns: clock.overhead_ns,
         stores: Store::available().iter().map(|s| s.name().into()).collect(),
-    }
-}
-
-fn machine_facts(machine: &Machine, whole: &Layout) -> MachineFacts {
-    let nodes = whole.nodes.iter().map(|node| NodeFacts {
-        nid: node.nid.0,
-        memory_bytes: machine.node(node.nid).map_or(0, |n| n.memory_bytes()),
-        cpu_count: node.cpus,
-        early_pages: crate::pfn::total_pages(&crate::plan::strategies::early_pages(node)),
-        deferred_pages: crate::pfn::total_pages(&node.deferred),
-        kernel_threads: node.max_threads,
-    });
-    MachineFacts {
-        name: machine.name.clone(),
-        title: machine.title.clone(),
-        arch: machine.arch.to_string(),
-        page_bytes: machine.page_bytes,
-        memory_bytes: machine.memory_bytes(),
-        nodes: nodes.collect(),
-        memory_ranges_from: machine.source.memory_ranges.from.clone(),
     }
 }

@@ -6,47 +6,36 @@
 
 mod apart;
 mod boot;
+mod huge;
 pub mod logged;
+mod rows;
+mod savings;
+mod warnings;
 pub mod what_if;
 
 pub use what_if::{HugePool, WhatIf};
 
+pub(super) use self::rows::{bound_by, node_bytes};
+
+use self::rows::{anchor_facts, nodes, phase_facts, processor, timeline};
+use self::savings::savings;
 use self::what_if::Asked;
 use super::StudyError;
+use super::facts::machine_facts;
 use super::subject::{set_threads, store_of};
 use super::validate::usual_strategy;
 use crate::kernel::cmdline::CommandLine;
-use crate::kernel::version::NEWEST;
-use crate::kernel::{KernelModel, KernelVersion, Layout};
+use crate::kernel::{KernelModel, Layout};
 use crate::machine::Machine;
 use crate::machine::bootlog::Boot;
 use crate::model::anchor::{self, AnchorError};
 use crate::model::range::{self, Basis, Range, extrapolation};
-use crate::model::run::{CalibratedPhase, PhaseRun};
-use crate::model::{Anchor, Bound, Hardware, Options, Run, Setup, Virt, run};
-use crate::pfn::{self, Nid};
-use crate::plan::strategies::all_pages;
+use crate::model::setup::CalibratedPhase;
+use crate::model::{Anchor, Hardware, Options, Run, Setup, Virt, run};
+use crate::pfn::Nid;
 use crate::plan::{BootPlan, Executor, Strategy};
-use crate::record::estimate::{
-    AnchorFacts, ESTIMATE_SCHEMA, Estimate, NodeEstimate, PhaseFacts, ProcessorFacts, Saving,
-    TimelineSpan,
-};
-use crate::record::{Head, Label, MachineFacts, NodeFacts};
-use crate::warning::Warning;
-use rayon::prelude::*;
-
-/// Versions that savings are shown against: the last ones before something changed.
-const LANDMARKS: [KernelVersion; 9] = [
-    KernelVersion::new(4, 1),
-    KernelVersion::new(4, 14),
-    KernelVersion::new(5, 1),
-    KernelVersion::new(5, 7),
-    KernelVersion::new(5, 10),
-    KernelVersion::new(6, 1),
-    KernelVersion::new(6, 8),
-    KernelVersion::new(6, 12),
-    NEWEST,
-];
+use crate::record::estimate::{ESTIMATE_SCHEMA, Estimate};
+use crate::record::{Head, Label};
 
 /// What is asked for beyond machine and kernel.
 #[derive(Clone, Debug, Default)]
@@ -123,10 +112,10 @@ impl Case {
     ) -> BootPlan {
         let mut layout = self.layout.clone();
         if let Some(threads) = threads {
-            // A node without CPUs keeps its one unbound thread.
-            layout.nodes.iter_mut().filter(|n| n.cpus == 0).for_each(|n| n.max_threads = 1);
             set_threads(&mut layout, threads);
+            // A node without CPUs keeps its one unbound thread.
             for node in layout.nodes.iter_mut().filter(|n| n.cpus == 0) {
+                node.max_threads = 1;
                 node.jobs.iter_mut().for_each(|job| job.max_threads = 1);
             }
         }
@@ -152,25 +141,43 @@ impl Case {
     /// # Errors
     /// When an anchor contradicts another, the machine, or its memory.
     pub fn anchor(&mut self, plan: &BootPlan, anchors: &[Anchor]) -> Result<(), AnchorError> {
-        let mut scales = Vec::with_capacity(anchors.len());
+        let mut found: Vec<(Nid, anchor::Factors)> = Vec::with_capacity(anchors.len());
         for one in anchors {
-            if scales.iter().any(|(nid, _)| *nid == one.nid) {
+            if found.iter().any(|(nid, _)| *nid == one.nid) {
                 return Err(AnchorError::Twice(one.nid));
             }
-            scales.push((one.nid, anchor::scale(one, plan, &self.hardware, &self.setup)?));
+            found.push((one.nid, anchor::factors(one, plan, &self.hardware, &self.setup)?));
         }
-        self.setup.scales = scales;
+        self.setup.scales = found.iter().map(|(nid, f)| (*nid, f.costs)).collect();
+        self.setup.rates = found.iter().map(|(nid, f)| (*nid, f.rate)).collect();
         Ok(())
     }
 
     /// The range of a run.
     pub fn range(&self, run: &Run, threads: u32) -> Range {
-        let known = !self.setup.scales.is_empty() || !self.setup.calibrated.is_empty();
+        let [boot, nodes] = [Executor::BootCpu, Executor::NodeThreads].map(|e| run.share_ns(e));
+        self.range_of(boot, nodes, threads)
+    }
+
+    /// The range of a time of which the boot CPU does one part and the nodes the other.
+    pub fn range_of(&self, boot_ns: f64, nodes_ns: f64, threads: u32) -> Range {
+        let beyond = self.beyond_calibration(threads).is_some();
+        // Beyond what was measured the memory is the class's.
+        let known = !self.setup.scales.is_empty() || !self.setup.calibrated.is_empty() && !beyond;
         let basis = Basis::of(&self.hardware, known);
         let version = self.layout.kernel.version;
-        let far = extrapolation(version, self.layout.arch, threads).is_some();
-        let [boot, nodes] = [Executor::BootCpu, Executor::NodeThreads].map(|e| run.share_ns(e));
-        Range::of(basis, far, boot, nodes)
+        let far = beyond || extrapolation(version, self.layout.arch, threads).is_some();
+        Range::of(basis, far, boot_ns, nodes_ns)
+    }
+
+    /// The threads that a calibration measured, where there are more of them here.
+    fn beyond_calibration(&self, threads: u32) -> Option<u32> {
+        self.setup.calibrated_threads().filter(|most| threads > *most)
+    }
+
+    /// A whole boot in ns: a run, and the pass over gigantic pages behind it.
+    fn total_ns(&self, run: &Run) -> f64 {
+        run.total_ns() + huge::gather_ns(self)
     }
 }
 
@@ -196,16 +203,56 @@ impl Ran {
         question: &Question,
         scales: Option<Vec<(Nid, f64)>>,
     ) -> Result<Self, StudyError> {
+        Self::with(machine, kernel, question, |case, plan| {
+            match scales {
+                Some(scales) => case.setup.scales = scales,
+                None => case.anchor(plan, &question.anchors)?,
+            }
+            Ok(())
+        })
+    }
+
+    /// The same with the factors of `setup`, which come from anchors of another boot.
+    ///
+    /// # Errors
+    /// When the machine has no memory.
+    pub fn like(
+        machine: &Machine,
+        kernel: &KernelModel,
+        question: &Question,
+        setup: &Setup,
+    ) -> Result<Self, StudyError> {
+        Self::with(machine, kernel, question, |case, _| {
+            case.setup.scales.clone_from(&setup.scales);
+            case.setup.rates.clone_from(&setup.rates);
+            Ok(())
+        })
+    }
+
+    fn with(
+        machine: &Machine,
+        kernel: &KernelModel,
+        question: &Question,
+        anchor: impl FnOnce(&mut Case, &BootPlan) -> Result<(), AnchorError>,
+    ) -> Result<Self, StudyError> {
         check_threads(machine, question.threads)?;
         let mut case = Case::new(machine, kernel, question)?;
         let strategy = question.strategy.unwrap_or_else(|| usual_strategy(kernel.version));
         let plan = case.plan(strategy, question.threads, question.chunk_pages, question.free);
-        match scales {
-            Some(scales) => case.setup.scales = scales,
-            None => case.anchor(&plan, &question.anchors)?,
-        }
+        anchor(&mut case, &plan)?;
         let run = case.run(&plan);
         Ok(Self { case, plan, run })
+    }
+
+    /// The most threads of a node.
+    fn threads(&self) -> u32 {
+        let works = self.plan.phases.iter().flat_map(|p| &p.work);
+        works.map(|w| w.threads()).max().unwrap_or(1)
+    }
+
+    /// The range of a part of this boot, or of what follows it.
+    fn range(&self, boot_ns: f64, nodes_ns: f64) -> Range {
+        self.case.range_of(boot_ns, nodes_ns, self.threads())
     }
 }
 
@@ -239,13 +286,19 @@ pub fn estimate(
 ) -> Result<Estimate, StudyError> {
     let asked = Asked::new(machine, kernel, question)?;
     let logged = question.log.as_deref().map(|log| logged::of(log, &asked.base));
+    let logged = logged.unwrap_or_default();
     let what_ifs = asked.rows()?;
-    let (machine, question, Ran { case, plan, run }) = asked.chosen();
-    let threads = plan.phases.iter().flat_map(|p| &p.work).map(|w| w.threads()).max().unwrap_or(1);
-    let range = case.range(run, threads);
-    Ok(Estimate {
-        head: Head::new(ESTIMATE_SCHEMA, &question.argv)
-            .with_warnings(warnings(machine, case, threads)),
+    // What is said of the question is said of it as it was put.
+    let put = question;
+    let (machine, question, ran) = asked.chosen();
+    let warnings = warnings::of(machine, ran, put, &logged);
+    let Ran { case, plan, run } = ran;
+    let threads = ran.threads();
+    let total_ns = whole(case.total_ns(run));
+    let nodes_ns = run.share_ns(Executor::NodeThreads);
+    let range = ran.range(case.total_ns(run) - nodes_ns, nodes_ns);
+    let mut out = Estimate {
+        head: Head::new(ESTIMATE_SCHEMA, &question.argv).with_warnings(warnings),
         label: Label::Modelled,
         machine: machine_facts(machine, &case.layout),
         kernel: serde_json::to_value(&case.layout.kernel).unwrap_or_default(),
@@ -257,180 +310,22 @@ pub fn estimate(
         timeline: timeline(run, case.layout.struct_page_bytes),
         phases: run.phases.iter().map(phase_facts).collect(),
         nodes: nodes(run),
-        total_ns: whole(run.total_ns()),
+        total_ns,
         range_ns: [whole(range.low_ns), whole(range.high_ns)],
         range_meaning: range::MEANING.into(),
         bound_by: bound_by(run.bound(&case.hardware)),
         anchor: anchor_facts(case, &question.anchors),
-        savings: savings(machine, case, question, whole(run.total_ns())),
-        logged: logged.unwrap_or_default(),
+        savings: savings(machine, case, question, total_ns),
+        logged,
         what_ifs,
-    })
+    };
+    huge::append(&mut out, case);
+    Ok(out)
 }
 
 /// Whole ns; a float of any size becomes one.
 fn whole(ns: f64) -> u64 {
     ns.round() as u64
-}
-
-fn warnings(machine: &Machine, case: &Case, threads: u32) -> Vec<Warning> {
-    let mut out = machine.warnings.clone();
-    out.extend(case.layout.warnings.iter().cloned());
-    out.extend(case.hardware.warnings.iter().cloned());
-    if let Some(why) = extrapolation(case.layout.kernel.version, case.layout.arch, threads) {
-        let text = format!("extrapolated: {why}");
-        out.push(Warning::new("extrapolated", text, "the range is wider; an --anchor helps"));
-    }
-    out
-}
-
-fn machine_facts(machine: &Machine, layout: &Layout) -> MachineFacts {
-    let node = |n: &crate::kernel::layout::NodeLayout| NodeFacts {
-        nid: n.nid.0,
-        memory_bytes: machine.node(n.nid).map_or(0, crate::machine::Node::memory_bytes),
-        cpu_count: n.cpus,
-        early_pages: pfn::total_pages(&all_pages(n)) - pfn::total_pages(&n.deferred),
-        deferred_pages: pfn::total_pages(&n.deferred),
-        kernel_threads: n.max_threads,
-    };
-    MachineFacts {
-        name: machine.name.clone(),
-        title: machine.title.clone(),
-        arch: machine.arch.to_string(),
-        page_bytes: machine.page_bytes,
-        memory_bytes: machine.memory_bytes(),
-        nodes: layout.nodes.iter().map(node).collect(),
-        memory_ranges_from: machine.source.memory_ranges.from.clone(),
-    }
-}
-
-fn processor(hardware: &Hardware) -> ProcessorFacts {
-    let class = hardware.class;
-    ProcessorFacts {
-        class: class.name.clone(),
-        mark: class.mark().name().into(),
-        source: class.source.clone(),
-        virt: if hardware.virt == Virt::Guest { "guest" } else { "bare-metal" }.into(),
-        line_ns: class.w_line_ns,
-        node_bytes_per_s: hardware.nodes.first().map_or(0, |n| (n.bytes_per_ns * 1e9) as u64),
-    }
-}
-
-/// The name of an executor in records.
-pub(super) const fn executor_name(executor: Executor) -> &'static str {
-    match executor {
-        Executor::BootCpu => "boot-cpu",
-        Executor::NodeThreads => "node-threads",
-    }
-}
-
-fn timeline(run: &Run, struct_page_bytes: u64) -> Vec<TimelineSpan> {
-    let mut out = Vec::new();
-    for phase in &run.phases {
-        for work in &phase.works {
-            out.extend(work.spans.iter().map(|span| TimelineSpan {
-                phase: phase.name.to_string(),
-                executor: executor_name(phase.executor).into(),
-                nid: work.nid.0,
-                worker: span.worker,
-                start_ns: whole(span.start_ns),
-                end_ns: whole(span.end_ns),
-                pages: span.pages,
-                bytes: span.pages.saturating_mul(struct_page_bytes),
-            }));
-        }
-    }
-    out
-}
-
-/// The bytes of the struct pages that the nodes' threads initialise, each once.
-pub(super) fn node_bytes(run: &Run, struct_page_bytes: u64) -> u64 {
-    let phases = run.phases.iter().filter(|p| p.executor == Executor::NodeThreads);
-    let pages = phases.map(|p| p.works.iter().map(|w| w.pages).sum::<u64>());
-    pages.max().unwrap_or(0).saturating_mul(struct_page_bytes)
-}
-
-fn phase_facts(phase: &PhaseRun) -> PhaseFacts {
-    PhaseFacts {
-        phase: phase.name.to_string(),
-        executor: executor_name(phase.executor).into(),
-        start_ns: whole(phase.start_ns),
-        end_ns: whole(phase.end_ns),
-        pages: phase.works.iter().map(|w| w.pages).sum(),
-        slowest_nid: match phase.executor {
-            Executor::BootCpu => None,
-            Executor::NodeThreads => phase.slowest().map(|w| w.nid.0),
-        },
-    }
-}
-
-fn nodes(run: &Run) -> Vec<NodeEstimate> {
-    let Some(phase) = run.longest_node_phase() else { return Vec::new() };
-    let node = |w: &crate::model::run::WorkRun| NodeEstimate {
-        nid: w.nid.0,
-        workers: w.workers,
-        pages: w.pages,
-        wall_ns: whole(w.end_ns() - phase.start_ns),
-        page_ns: w.page.ns,
-        moved_bytes: (w.page.bytes * w.pages as f64) as u64,
-        bandwidth_use: w.bandwidth_use,
-        lock_use: w.lock_use,
-    };
-    phase.works.iter().map(node).collect()
-}
-
-pub(super) fn bound_by(bound: Bound) -> String {
-    match bound {
-        Bound::Nothing => "nothing".into(),
-        Bound::BootCpu => "boot-cpu".into(),
-        Bound::Bandwidth(nid) => format!("bandwidth node {nid}"),
-        Bound::ZoneLock(nid) => format!("zone-lock node {nid}"),
-        Bound::Threads(nid) => format!("threads node {nid}"),
-        Bound::OneThread(nid) => format!("one-thread node {nid}"),
-        Bound::NoCpus(nid) => format!("no-cpus node {nid}"),
-    }
-}
-
-fn anchor_facts(case: &Case, anchors: &[Anchor]) -> AnchorFacts {
-    let basis = Basis::of(&case.hardware, !anchors.is_empty());
-    if anchors.is_empty() && !case.setup.calibrated.is_empty() {
-        let from = format!("{} measured phases", case.setup.calibrated.len());
-        return AnchorFacts { kind: "calibration".into(), from };
-    }
-    let texts: Vec<String> = anchors.iter().map(ToString::to_string).collect();
-    let class = case.hardware.class;
-    AnchorFacts {
-        kind: basis.name().into(),
-        from: match anchors.is_empty() {
-            true => format!("{} ({})", class.name, class.mark().name()),
-            false => texts.join(", "),
-        },
-    }
-}
-
-/// Every strategy under this kernel, then the kernels' own strategies.
-fn savings(machine: &Machine, case: &Case, question: &Question, total_ns: u64) -> Vec<Saving> {
-    let version = case.layout.kernel.version;
-    let row = |strategy: Strategy, version: KernelVersion, other_ns: u64| Saving {
-        strategy: strategy.name().into(),
-        kernel: version.to_string(),
-        total_ns: other_ns,
-        saved_ns: i64::try_from(i128::from(other_ns) - i128::from(total_ns)).unwrap_or(i64::MAX),
-    };
-    let strategies = Strategy::ALL.par_iter().map(|strategy| {
-        let plan = case.plan(*strategy, question.threads, question.chunk_pages, question.free);
-        row(*strategy, version, whole(case.run(&plan).total_ns()))
-    });
-    let kernels = LANDMARKS.par_iter().filter_map(|landmark| {
-        let mut kernel = KernelModel::new(*landmark, machine.arch);
-        kernel.config.numa_emu |= case.layout.kernel.config.numa_emu;
-        let other = Case::new(machine, &kernel, question).ok()?;
-        let other = Case { setup: case.setup.clone(), ..other };
-        let strategy = usual_strategy(*landmark);
-        let plan = other.plan(strategy, None, question.chunk_pages, question.free);
-        Some(row(strategy, *landmark, whole(other.run(&plan).total_ns())))
-    });
-    strategies.chain(kernels).collect()
 }
 
 #[cfg(test)]

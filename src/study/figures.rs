@@ -9,6 +9,7 @@ mod rates;
 pub use rates::{PhaseRate, TeamRates};
 
 use super::candidates::Candidate;
+use super::facts::executor_name;
 use crate::exec::{PhaseTime, RunTimes};
 use crate::pfn::Nid;
 use crate::plan::probes::Probe;
@@ -300,10 +301,7 @@ fn phase_facts(small: &Phase, whole: &Phase) -> PlanPhaseFacts {
     }
     PlanPhaseFacts {
         phase: small.name.to_string(),
-        executor: match small.executor {
-            Executor::BootCpu => "boot-cpu".into(),
-            Executor::NodeThreads => "node-threads".into(),
-        },
+        executor: executor_name(small.executor).into(),
         ops,
         executed_pages: small.pages(),
         machine_pages: whole.pages(),

@@ -16,6 +16,7 @@ pub mod candidates;
 pub mod compare;
 pub mod diff;
 pub mod estimate;
+mod facts;
 pub mod figures;
 mod memory;
 pub mod published;

@@ -4,7 +4,7 @@
 //! [`rows`] has a row for each, held against what Linux does today where the change is
 //! one of how, and against nothing where it is one of what.
 
-use super::what_if::{part, range, signed};
+use super::what_if::{part, signed};
 use super::{Question, Ran, StudyError, WhatIf, whole};
 use crate::kernel::KernelModel;
 use crate::machine::{Arch, Machine, Node};
@@ -42,7 +42,7 @@ pub(super) fn rows(
 
 /// The node that memory is added to: the first one with CPUs.
 fn target(base: &Ran) -> Result<NodeHardware, StudyError> {
-    let nodes = base.case.hardware.scaled(&base.case.setup.scales).nodes;
+    let nodes = base.case.setup.on(&base.case.hardware).nodes;
     let node = nodes.iter().find(|n| n.hw_threads > 0).or(nodes.first());
     node.copied().ok_or_else(|| StudyError::Usage("the machine has no node with memory".into()))
 }
@@ -87,7 +87,7 @@ fn hotplug(
         let run = added::hotplug(&node, base.case.setup.options, &added, workers);
         let total_ns = whole(run.total_ns());
         let shared_ns = if run.workers > 1 { run.pages_ns } else { 0.0 };
-        let range = range(base, run.total_ns() - shared_ns, shared_ns);
+        let range = base.range(run.total_ns() - shared_ns, shared_ns);
         WhatIfRow {
             name: name.into(),
             what: format!("{size} added to node {}, {how}", node.nid),
@@ -120,7 +120,7 @@ fn device(bytes: u64, kernel: &KernelModel, base: &Ran) -> Result<Vec<WhatIfRow>
     let plain_ns = whole(of(added::Store::Fields));
     let rows = ways.map(|(name, store, how)| {
         let ns = of(store);
-        let range = range(base, 0.0, ns);
+        let range = base.range(0.0, ns);
         let is_plain = store == added::Store::Fields;
         WhatIfRow {
             name: name.into(),
@@ -155,7 +155,7 @@ fn capture(bytes: u64, machine: &Machine, kernel: &KernelModel) -> Result<WhatIf
     let question = Question { free: true, ..Question::default() };
     let ran = Ran::new(&small, kernel, &question, None)?;
     let ns = ran.run.total_ns();
-    let range = range(&ran, ns, 0.0);
+    let range = ran.range(ns, 0.0);
     Ok(WhatIfRow {
         name: "kdump-capture".into(),
         what: format!("the crash kernel's own boot, {} and one CPU", Bytes(bytes)),

@@ -4,12 +4,12 @@
 //! zones from stamps, device memory, pools of huge pages. Each becomes a [`Logged`] with
 //! its error, or with the reason why the logged time cannot be held against anything.
 
-use super::what_if::gives_back;
-use super::{Case, KernelVersion, Ran, Run, usual_strategy};
+use super::huge::gives_back;
+use super::{Case, Ran, Run, usual_strategy};
+use crate::kernel::KernelVersion;
 use crate::machine::bootlog::{Boot, Caveat, InitTime};
 use crate::model::added;
 use crate::model::hugetlb;
-use crate::model::range::{Basis, Range, extrapolation};
 use crate::model::run::{PhaseRun, WorkRun};
 use crate::plan::{Executor, PhaseName};
 use crate::record::estimate::Logged;
@@ -132,10 +132,7 @@ impl Judge<'_> {
 
     /// Fills in the prediction with its range and error.
     fn predicted(&self, row: Logged, boot_ns: f64, nodes_ns: f64, workers: u32) -> Logged {
-        let known = !self.case.setup.scales.is_empty() || !self.case.setup.calibrated.is_empty();
-        let basis = Basis::of(&self.case.hardware, known);
-        let far = extrapolation(self.version(), self.case.layout.arch, workers).is_some();
-        let range = Range::of(basis, far, boot_ns, nodes_ns).with_ticks(self.hz);
+        let range = self.case.range_of(boot_ns, nodes_ns, workers).with_ticks(self.hz);
         let ms = (boot_ns + nodes_ns) / 1e6;
         let logged = row.logged_ms.filter(|logged| *logged > 0.0);
         Logged {
@@ -159,7 +156,7 @@ impl Judge<'_> {
             step_ms: Some(1000.0 / self.hz),
             ..Logged::default()
         };
-        let hardware = self.case.hardware.scaled(&self.case.setup.scales);
+        let hardware = self.case.setup.on(&self.case.hardware);
         let Some(node) = hardware.nodes.first() else { return row };
         let options = self.case.setup.options;
         let page = added::device_page(self.version(), node, options, added::Store::Fields);
@@ -185,7 +182,7 @@ impl Judge<'_> {
             return row;
         }
         let gathered = hugetlb::gather(
-            &self.case.hardware,
+            &self.case.setup.on(&self.case.hardware),
             &self.case.setup.options,
             &hugetlb::Pool {
                 version: self.version(),
@@ -196,5 +193,27 @@ impl Judge<'_> {
             },
         );
         Logged { predicted_ms: Some(gathered.total_ns() / 1e6), ..row }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::KernelModel;
+    use crate::machine::input;
+    use crate::pfn::Nid;
+    use crate::study::estimate::Question;
+
+    #[test]
+    fn anchors_hold_for_pools_too() {
+        let machine = input::load("@2n-skylake-768g", None).unwrap();
+        let kernel = KernelModel::new(KernelVersion::new(5, 10), machine.arch);
+        let ms = |scale: f64| {
+            let scales = Some(vec![(Nid(0), scale)]);
+            let ran = Ran::new(&machine, &kernel, &Question::default(), scales).unwrap();
+            let judge = Judge { case: &ran.case, run: &ran.run, hz: USUAL_HZ };
+            judge.pool(1 << 30, 10, 1).predicted_ms.unwrap()
+        };
+        assert!((ms(3.0) / ms(1.0) - 3.0).abs() < 1e-9);
     }
 }

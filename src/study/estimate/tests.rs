@@ -1,7 +1,10 @@
 //! Estimates of built-in machines.
 
 use super::*;
+use crate::kernel::KernelVersion;
 use crate::machine::input;
+use crate::plan::PhaseName;
+use crate::record::estimate::Logged;
 
 fn ask(name: &str, version: KernelVersion, question: &Question) -> Result<Estimate, StudyError> {
     let machine = input::load(name, None).unwrap();
@@ -244,4 +247,202 @@ fn command_line_and_configuration_change_the_estimate() {
     debug.config.kasan_generic = true;
     let slow = estimate(&machine, &debug, &question()).unwrap();
     assert!(slow.total_ns > plain.total_ns);
+}
+
+fn anchored(texts: &[&str], threads: u32) -> Result<Estimate, StudyError> {
+    let anchors = texts.iter().map(|text| text.parse().unwrap()).collect();
+    let q = Question { anchors, threads: Some(threads), ..question() };
+    ask("@2n-skylake-768g", KernelVersion::new(5, 10), &q)
+}
+
+fn node_ns(e: &Estimate) -> f64 {
+    e.nodes[0].wall_ns as f64
+}
+
+/// Whatever was known of a node, and with how many threads: the same threads take it.
+#[test]
+fn an_anchor_of_many_threads_is_met_by_as_many() {
+    for threads in [2, 6, 13, 19, 26, 39, 51, 52] {
+        let q = Question { threads: Some(threads), ..question() };
+        let by_class = ask("@2n-skylake-768g", KernelVersion::new(5, 10), &q).unwrap();
+        let pages = by_class.nodes[0].pages;
+        for factor in [0.85, 0.95, 1.0, 1.05, 1.5, 8.0] {
+            let ns = (node_ns(&by_class) * factor).round();
+            let e = anchored(&[&format!("node0={ns}ns/{pages}@{threads}")], threads).unwrap();
+            let ratio = node_ns(&e) / ns;
+            assert!((ratio - 1.0).abs() < 1e-3, "{threads} threads, {factor}: {ratio}");
+        }
+    }
+}
+
+/// A published figure of this class: full bandwidth tells nothing of the boot CPU.
+#[test]
+fn the_time_of_a_full_node_is_one_of_its_memory() {
+    let q = Question { threads: Some(52), ..question() };
+    let by_class = ask("@2n-skylake-768g", KernelVersion::new(5, 10), &q).unwrap();
+    let boot_ns = |e: &Estimate| e.total_ns as f64 - node_ns(e);
+    for ms in [110, 138, 143, 150] {
+        let e = anchored(&[&format!("node0={ms}ms/98271139@52")], 52).unwrap();
+        assert!((node_ns(&e) / f64::from(ms) / 1e6 - 1.0).abs() < 1e-3);
+        let ratio = boot_ns(&e) / boot_ns(&by_class);
+        assert!((0.9..1.1).contains(&ratio), "{ms} ms: {ratio}");
+    }
+}
+
+#[test]
+fn anchors_that_nothing_explains_are_refused_with_what_would_be() {
+    let error = |text: &str| anchored(&[text], 52).unwrap_err().to_string();
+    let slow = error("node0=1000s/98000000@4");
+    assert!(slow.contains("4 threads take") && slow.contains("not 1000000.000 ms"), "{slow}");
+    assert!(error("node0=1718ms/98271139@60").contains("more than its 52 CPUs"));
+    assert!(error("node0=7200ms/98312523@4294967295").contains("write @52 or less"));
+}
+
+#[test]
+fn anchors_of_like_nodes_that_differ_are_doubted() {
+    let codes = |other: &str| {
+        let e = anchored(&["node0=1718ms/98271139", other], 1).unwrap();
+        e.head.warnings.into_iter().map(|w| w.code).collect::<Vec<_>>()
+    };
+    assert!(codes("node1=17180ms/98271139").contains(&"anchors-differ".into()));
+    assert!(!codes("node1=1900ms/98271139").contains(&"anchors-differ".into()));
+}
+
+/// A node's few sections make as few chunks: CPUs without one cannot delay the others.
+#[test]
+fn more_cpus_and_more_threads_never_lose_to_one() {
+    let cpus = |memory: &str, cpus: u32| {
+        let mut machine =
+            input::load(&format!("numa:2(memory={memory}) core:{cpus} pu:1"), None).unwrap();
+        machine.cpu_model = Some("AMD EPYC 9654".into());
+        let kernel = KernelModel::new(KernelVersion::new(6, 12), machine.arch);
+        estimate(&machine, &kernel, &question()).unwrap().total_ns
+    };
+    let of_one = cpus("1GiB", 1);
+    for many in [2, 8, 64, 128] {
+        assert!(cpus("1GiB", many) <= of_one, "{many} CPUs");
+    }
+    assert!(cpus("8GiB", 64) <= cpus("16GiB", 64));
+    let threads = |threads: u32| {
+        let q = Question { threads: Some(threads), ..question() };
+        ask("@arm64-64k", KernelVersion::new(6, 12), &q).unwrap().total_ns
+    };
+    assert!(threads(2) < threads(1) && threads(79) < 2 * threads(80));
+}
+
+fn calibrated(bandwidth_ns: f64, most_threads: u32, threads: u32) -> Estimate {
+    let phase = |phase, alone_ns| CalibratedPhase {
+        strategy: "deferred".into(),
+        phase,
+        free: true,
+        alone_ns,
+        bandwidth_ns,
+        most_threads,
+    };
+    let calibrated = vec![
+        phase(PhaseName::EarlyInit, 8.0),
+        phase(PhaseName::EarlyFree, 3.0),
+        phase(PhaseName::DeferredInit, 12.0),
+    ];
+    let q = Question { calibrated, threads: Some(threads), ..question() };
+    ask("@2n-skylake-768g", KernelVersion::new(5, 10), &q).unwrap()
+}
+
+/// Two CPUs' noise is no node's bandwidth.
+#[test]
+fn beyond_a_calibrations_threads_the_memory_is_the_classs_and_the_range_wider() {
+    let has = |e: &Estimate| e.head.warnings.iter().any(|w| w.code == "few-cpus");
+    let width = |e: &Estimate| e.range_ns[1] as f64 / e.range_ns[0] as f64;
+    let (idle, noisy) = (calibrated(0.1, 2, 52), calibrated(6.0, 2, 52));
+    assert_eq!(idle.total_ns, noisy.total_ns);
+    assert!(has(&idle) && width(&idle) > 2.0, "{:?}", idle.range_ns);
+    let (measured, shared) = (calibrated(0.1, 52, 52), calibrated(6.0, 52, 52));
+    assert!(shared.total_ns > 2 * measured.total_ns && !has(&shared));
+    assert!(width(&measured) < width(&idle));
+}
+
+#[test]
+fn gigantic_pages_are_part_of_the_boot_that_has_them() {
+    let pool = HugePool { page_bytes: 1 << 30, pages: 500 };
+    let asked = WhatIf { hugepages: Some(pool), ..WhatIf::default() };
+    for version in [KernelVersion::new(5, 10), KernelVersion::new(6, 12)] {
+        let q = Question { what_if: asked.clone(), ..question() };
+        let e = ask("@2n-skylake-768g", version, &q).unwrap();
+        let row = |name: &str| e.what_ifs.iter().find(|r| r.name == name).unwrap();
+        assert_eq!(row("together").total_ns, Some(e.total_ns));
+        assert!(e.total_ns > row("base").total_ns.unwrap());
+        assert_eq!(row("together").range_ns, Some(e.range_ns));
+        let last = e.phases.last().map(|p| (p.phase.as_str(), p.end_ns));
+        assert_eq!(last, Some(("gather-gigantic", e.total_ns)));
+        assert_eq!(e.timeline.iter().map(|s| s.end_ns).max(), Some(e.total_ns));
+        // 6.7 and later leave the tails to this pass; before, the boot CPU has most of it.
+        let most = if version.minor == 12 { "gigantic-pages" } else { "boot-cpu" };
+        assert_eq!(e.bound_by, most);
+        let own = e.savings.iter().filter(|s| s.strategy == "deferred");
+        let own: Vec<i64> =
+            own.filter(|s| s.kernel == version.to_string()).map(|s| s.saved_ns).collect();
+        assert_eq!(own, [0, 0]);
+    }
+}
+
+#[test]
+fn the_kernels_have_the_threads_that_were_asked_for() {
+    let q = Question { threads: Some(13), ..question() };
+    let total = |version, kernel: &str| {
+        let e = ask("@2n-skylake-768g", version, &q).unwrap();
+        let own = e.savings.iter().filter(|s| s.strategy == "deferred" && s.kernel == kernel);
+        (e.total_ns, own.map(|s| s.total_ns).collect::<Vec<_>>())
+    };
+    let (newest_ns, rows) = total(KernelVersion::new(6, 12), "6.12");
+    assert_eq!(rows, [newest_ns, newest_ns]);
+    let (older_ns, _) = total(KernelVersion::new(5, 10), "5.10");
+    assert_eq!(total(KernelVersion::new(6, 12), "5.10").1, [older_ns]);
+    // 5.7 has one thread a node, whatever is asked of others.
+    let plain = ask("@2n-skylake-768g", KernelVersion::new(5, 7), &question()).unwrap();
+    assert_eq!(total(KernelVersion::new(6, 12), "5.7").1, [plain.total_ns]);
+}
+
+#[test]
+fn what_contradicts_is_refused_and_what_does_nothing_is_said() {
+    let with = |q: Question| ask("@2n-skylake-768g", KernelVersion::new(6, 12), &q);
+    let line = |text: &str| Some(text.parse::<CommandLine>().unwrap());
+    let fake = || WhatIf { fake_numa: Some(4), ..WhatIf::default() };
+    let written = WhatIf { init_on_free: true, ..WhatIf::default() };
+    let error = with(Question { what_if: written, ..Question::default() }).unwrap_err();
+    assert!(error.to_string().contains("--no-free"), "{error}");
+    let off = Question { what_if: fake(), line: line("numa=off"), ..question() };
+    assert!(with(off).unwrap_err().to_string().contains("numa=off"));
+    let codes = |q: Question| {
+        let e = with(q).unwrap();
+        e.head.warnings.into_iter().map(|w| w.code).collect::<Vec<_>>()
+    };
+    let twice = Question { what_if: fake(), line: line("numa=fake=8"), ..question() };
+    assert!(codes(twice).contains(&"fake-numa-twice".into()));
+    let once = Question { what_if: fake(), line: line("quiet"), ..question() };
+    assert!(!codes(once).contains(&"fake-numa-twice".into()));
+    let named = || Question { strategy: Some(Strategy::Deferred), ..question() };
+    assert!(!codes(named()).contains(&"nothing-deferred".into()));
+    let e = ask("@2n-skylake-768g", KernelVersion::new(4, 1), &named()).unwrap();
+    assert!(e.head.warnings.iter().any(|w| w.code == "nothing-deferred"));
+}
+
+#[test]
+fn a_log_that_disagrees_is_said_beside_the_prediction() {
+    let row = |in_range| Logged {
+        what: "deferred-init".into(),
+        nid: Some(0),
+        line: 7,
+        pages: Some(1000),
+        workers: Some(32),
+        logged_ms: Some(40.0),
+        predicted_ms: Some(8.0),
+        range_ms: Some([4.0, 16.0]),
+        in_range,
+        ..Logged::default()
+    };
+    assert_eq!(warnings::log_disagrees(&[row(Some(true)), row(None)]), None);
+    let said = warnings::log_disagrees(&[row(Some(true)), row(Some(false))]).unwrap();
+    assert!(said.message.contains("40.0 ms by line 7"), "{}", said.message);
+    assert!(said.message.contains("5.0 times"), "{}", said.message);
+    assert!(said.remedy.contains("--anchor node0=40ms/1000@32"), "{}", said.remedy);
 }

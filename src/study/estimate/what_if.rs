@@ -5,19 +5,19 @@
 //! part of this boot, such as memory added later, is in [`super::apart`]. Impossible
 //! changes are refused with what would be possible.
 
-use super::{Case, Question, Ran, StudyError, apart, whole};
+pub use super::huge::HugePool;
+
+use super::huge::{check_pool, gathered};
+use super::{Question, Ran, StudyError, apart, whole};
 use crate::kernel::KernelModel;
 use crate::kernel::cmdline::{HugeCount, HugePages, NumaFake};
-use crate::machine::{Arch, Machine};
-use crate::model::hugetlb::{self, Gathered, Pool};
-use crate::model::range::{Basis, Range, extrapolation};
+use crate::machine::Machine;
+use crate::model::hugetlb;
 use crate::plan::Executor;
 use crate::record::estimate::{WhatIfPart, WhatIfRow};
-use crate::units::{Bytes, GIB, MIB};
+use crate::study::sweep::shapes::{MOST_NODES, page_sizes};
+use crate::units::Bytes;
 use crate::warning::Warning;
-
-/// With `CONFIG_NODES_SHIFT=10`, the most that fit into the flags of a page.
-const MOST_NODES: u32 = 1024;
 
 /// Changes, none by default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,15 +44,6 @@ pub struct WhatIf {
     pub device_bytes: Option<u64>,
     /// The kernel is started by another one.
     pub kexec: bool,
-}
-
-/// Gigantic pages to allocate at boot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HugePool {
-    /// Bytes of one.
-    pub page_bytes: u64,
-    /// How many.
-    pub pages: u64,
 }
 
 /// One change in words.
@@ -183,55 +174,24 @@ impl WhatIf {
     }
 }
 
-/// Base pages that an architecture can be built with, in bytes.
-const fn page_sizes(arch: Arch) -> &'static [u64] {
-    match arch {
-        Arch::X86_64 | Arch::S390x | Arch::Riscv64 => &[4096],
-        Arch::Arm64 => &[4096, 16_384, 65_536],
-        Arch::Ppc64 => &[4096, 65_536],
-        Arch::Sparc64 => &[8192],
+impl WhatIf {
+    /// Refuses changes that what else was asked for leaves without effect.
+    fn check_against(&self, question: &Question) -> Result<(), StudyError> {
+        let wrong = |text: &str| Err(StudyError::Usage(text.into()));
+        if self.init_on_free && !question.free {
+            return wrong(
+                "--init-on-free writes freed pages and --no-free frees none; leave one out",
+            );
+        }
+        let numa_off = question.line.as_ref().is_some_and(|line| line.numa_off);
+        if self.fake_numa.is_some() && numa_off {
+            return wrong(
+                "--fake-numa makes nodes and numa=off leaves one; leave one of both out, or give \
+                 --cmdline without numa=off",
+            );
+        }
+        Ok(())
     }
-}
-
-/// Huge pages that the buddy allocator cannot give, in bytes, ascending: as each
-/// architecture's `arch_hugetlb_valid_size` has them (recalled).
-const fn gigantic_sizes(arch: Arch, page_bytes: u64) -> &'static [u64] {
-    match (arch, page_bytes) {
-        (Arch::X86_64 | Arch::Riscv64, _) => &[GIB],
-        (Arch::Arm64, 65_536) => &[512 * MIB, 16 * GIB],
-        (Arch::Arm64, _) => &[32 * MIB, GIB],
-        (Arch::Ppc64, _) => &[GIB, 16 * GIB],
-        (Arch::S390x, _) => &[2 * GIB],
-        (Arch::Sparc64, _) => &[256 * MIB, 2 * GIB, 16 * GIB],
-    }
-}
-
-fn check_pool(pool: HugePool, machine: &Machine, page_bytes: u64) -> Result<(), StudyError> {
-    let wrong = |text: String| Err(StudyError::Usage(text));
-    let size = Bytes(pool.page_bytes);
-    let sizes = gigantic_sizes(machine.arch, page_bytes);
-    if !sizes.contains(&pool.page_bytes) {
-        let sizes: Vec<String> = sizes.iter().map(|b| Bytes(*b).to_string()).collect();
-        return wrong(format!(
-            "--hugepages {size}:{}: {} with pages of {} has gigantic pages of {}; smaller ones \
-             come from the buddy allocator, after struct pages are initialised",
-            pool.pages,
-            machine.arch,
-            Bytes(page_bytes),
-            sizes.join(" and ")
-        ));
-    }
-    let bytes = pool.page_bytes.checked_mul(pool.pages);
-    let have = machine.memory_bytes();
-    if pool.pages == 0 || bytes.is_none_or(|bytes| bytes > have) {
-        let most = have / pool.page_bytes;
-        return wrong(format!(
-            "--hugepages {size}:{}: the machine has {}, room for 1 to {most}",
-            pool.pages,
-            Bytes(have)
-        ));
-    }
-    Ok(())
 }
 
 /// What a [`WhatIf`] makes of machine, kernel and question.
@@ -243,8 +203,7 @@ struct Applied {
 
 impl Applied {
     fn ran(&self, base: &Ran) -> Result<Ran, StudyError> {
-        let scales = base.case.setup.scales.clone();
-        let ran = Ran::new(&self.machine, &self.kernel, &self.question, Some(scales))?;
+        let ran = Ran::like(&self.machine, &self.kernel, &self.question, &base.case.setup)?;
         let failed = ran.case.layout.warnings.iter().find(|w| w.code == "numa-fake-failed");
         match failed {
             Some(warning) => Err(StudyError::Usage(format!("--fake-numa: {}", warning.message))),
@@ -272,6 +231,7 @@ impl Asked {
     ) -> Result<Self, StudyError> {
         let what_if = question.what_if.clone();
         what_if.check(machine, kernel)?;
+        what_if.check_against(question)?;
         let base = Ran::new(machine, kernel, question, None)?;
         let plain = WhatIf::default().apply(machine, kernel, question);
         let all = what_if.apply(machine, kernel, question);
@@ -320,7 +280,7 @@ impl Asked {
 
 /// One boot as a row.
 fn row(name: &str, what: String, ran: &Ran, base_ns: Option<u64>) -> WhatIfRow {
-    let gathered = gathered(ran);
+    let gathered = gathered(&ran.case);
     let boot_ns = ran.run.total_ns();
     let gather_ns = gathered.map_or(0.0, |g| g.total_ns());
     let mut parts = vec![part("boot CPU", ran.run.share_ns(Executor::BootCpu))];
@@ -338,7 +298,7 @@ fn row(name: &str, what: String, ran: &Ran, base_ns: Option<u64>) -> WhatIfRow {
         );
     }
     let nodes_ns = ran.run.share_ns(Executor::NodeThreads);
-    let range = range(ran, boot_ns - nodes_ns + gather_ns, nodes_ns);
+    let range = ran.range(boot_ns - nodes_ns + gather_ns, nodes_ns);
     let total_ns = whole(boot_ns + gather_ns);
     WhatIfRow {
         name: name.into(),
@@ -364,53 +324,11 @@ fn note_of(name: &str) -> String {
     .into()
 }
 
-/// The pass over gigantic pages, where this boot has any.
-fn gathered(ran: &Ran) -> Option<Gathered> {
-    let (layout, setup) = (&ran.case.layout, &ran.case.setup);
-    let line = ran.case.line.as_ref()?;
-    let huge_bytes = line.hugepages.iter().filter_map(|h| h.page_bytes).max()?;
-    let bytes: u64 = layout.gigantic.iter().map(|r| r.bytes()).sum();
-    (bytes > 0).then(|| {
-        hugetlb::gather(
-            &ran.case.hardware.scaled(&setup.scales),
-            &setup.options,
-            &Pool {
-                version: layout.kernel.version,
-                page_bytes: layout.page_bytes,
-                huge_bytes,
-                huge_pages: bytes / huge_bytes.max(1),
-                hvo: gives_back(&ran.case),
-            },
-        )
-    })
-}
-
-/// Whether this boot gives back the memmap of huge pages, by command line or else by
-/// configuration. A struct page must divide a base page for that
-/// (`mm/hugetlb_vmemmap.c: hugetlb_vmemmap_optimizable_size`, recalled).
-pub(super) fn gives_back(case: &Case) -> bool {
-    let config = &case.layout.kernel.config;
-    let asked = case.line.as_ref().and_then(|line| line.hugetlb_free_vmemmap);
-    config.hugetlb_page_optimize_vmemmap
-        && case.layout.struct_page_bytes.is_power_of_two()
-        && asked.unwrap_or(config.hugetlb_page_optimize_vmemmap_default_on)
-}
-
 /// Struct pages that exist once the boot is done.
 fn memmap_bytes(ran: &Ran) -> u64 {
     let extents = ran.case.layout.memmap.iter().map(|e| e.end.saturating_sub(e.start));
-    let given_back = gathered(ran).map_or(0, |g| g.given_back_bytes);
+    let given_back = gathered(&ran.case).map_or(0, |g| g.given_back_bytes);
     extents.sum::<u64>().saturating_sub(given_back)
-}
-
-/// The range of a time of which the boot CPU does one part and the nodes the other.
-pub(super) fn range(ran: &Ran, boot_ns: f64, nodes_ns: f64) -> Range {
-    let known = !ran.case.setup.scales.is_empty() || !ran.case.setup.calibrated.is_empty();
-    let basis = Basis::of(&ran.case.hardware, known);
-    let threads = ran.plan.phases.iter().flat_map(|p| &p.work).map(|w| w.threads()).max();
-    let layout = &ran.case.layout;
-    let far = extrapolation(layout.kernel.version, layout.arch, threads.unwrap_or(1)).is_some();
-    Range::of(basis, far, boot_ns, nodes_ns)
 }
 
 /// A part of a row.

@@ -74,17 +74,19 @@ impl<'p> Series<'p> {
     }
 }
 
-/// The fewest threads that no larger count beats by [`LEAST_GAIN`].
+/// The fewest threads that no larger count beats by [`LEAST_GAIN`]. Settling is left out:
+/// it passes where all CPUs have a thread, whatever more threads bring until there.
 fn knee(series: &[&SweepPoint]) -> Option<Knee> {
+    let working_ns = |p: &SweepPoint| p.nodes_ns.saturating_sub(p.settle_ns);
     let least_ns = series.iter().map(|p| p.nodes_ns).min()?;
     let mut least_later = vec![u64::MAX; series.len()];
     let mut least = u64::MAX;
     for (at, point) in series.iter().enumerate().rev() {
         least_later[at] = least;
-        least = least.min(point.nodes_ns);
+        least = least.min(working_ns(point));
     }
     let pays =
-        |now: &SweepPoint, later: u64| (later as f64) < now.nodes_ns as f64 * (1.0 - LEAST_GAIN);
+        |now: &SweepPoint, later: u64| (later as f64) < working_ns(now) as f64 * (1.0 - LEAST_GAIN);
     let both = series.iter().zip(least_later);
     let found = both.into_iter().find(|(point, later)| !pays(point, *later))?.0;
     Some(Knee {
@@ -138,6 +140,7 @@ mod tests {
             boot_cpu_ns: 10,
             nodes_ns,
             node_bytes: None,
+            settle_ns: 0,
             range_ns: [nodes_ns, nodes_ns],
             bound_by: String::new(),
             nodes: Some(nodes),
@@ -160,6 +163,18 @@ mod tests {
         let knees = Series::of(&points).knees();
         let found: Vec<_> = knees.iter().map(|k| (k.shape.nodes, k.threads, k.least_ns)).collect();
         assert_eq!(found, [(Some(2), 1, 980), (Some(4), 2, 249)]);
+    }
+
+    // With every CPU in use nothing settles: the last point gains by that alone.
+    #[test]
+    fn a_knee_is_no_matter_of_settling() {
+        let times = [(1, 1000, 0), (2, 525, 25), (3, 524, 25), (4, 498, 0)];
+        let points = times.map(|(threads, nodes_ns, settle_ns)| SweepPoint {
+            settle_ns,
+            ..point(2, "deferred", threads, nodes_ns)
+        });
+        let knees = Series::of(&points).knees();
+        assert_eq!((knees[0].threads, knees[0].nodes_ns, knees[0].least_ns), (2, 525, 498));
     }
 
     #[test]

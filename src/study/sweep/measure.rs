@@ -288,6 +288,7 @@ fn point(combination: Combination, ready: &Ready, parts: &[Point]) -> Option<Swe
         nodes_ns: scaled("deferred"),
         node_bytes: part("deferred")
             .map(|p| p.scaled_pages.saturating_mul(crate::kernel::struct_page::STRUCT_PAGE_BYTES)),
+        settle_ns: 0,
         range_ns: total.ci95_ns.map(|ns| whole(ns * factor)),
         bound_by: "not-known".into(),
         nodes: ready.shape.nodes,

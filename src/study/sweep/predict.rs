@@ -4,6 +4,7 @@
 //! however many there are. Between blocks the record is saved and the user is heard.
 
 use super::job::{Job, Outcome};
+use super::shapes::{Shape, pattern};
 use super::{Combination, Control, chunk_pages, most_threads};
 use crate::machine::Machine;
 use crate::model::Setup;
@@ -99,7 +100,7 @@ fn prepare(job: &Job<'_>, case: usize) -> Result<Ready, String> {
     let machine = first.shape.of(job.machine)?;
     let kernel = job.axes.kernels.get(first.kernel).ok_or("there is no such kernel")?;
     let case = Case::new(&machine, kernel, job.question).map_err(|error| error.to_string())?;
-    let setup = setup_for(&job.setup, &machine, job.machine);
+    let setup = setup_for(&job.setup, &machine, &first.shape, job.machine);
     Ok(Ready {
         case: Case { setup, ..case },
         shape: job.shape_of(first.shape),
@@ -108,18 +109,16 @@ fn prepare(job: &Job<'_>, case: usize) -> Result<Ready, String> {
     })
 }
 
-/// Anchors of the machine as it is, for the nodes that repeat its own.
-fn setup_for(setup: &Setup, machine: &Machine, base: &Machine) -> Setup {
+/// Options and anchors of the machine as it is for the machine that is made of it: nodes
+/// that repeat another one have the anchor of that one.
+fn setup_for(setup: &Setup, machine: &Machine, shape: &Shape, base: &Machine) -> Setup {
     let mut out = setup.clone();
     out.options.page_bytes = machine.page_bytes;
-    let count = base.nodes.len().max(1);
-    let scale = |(at, node): (usize, &crate::machine::Node)| {
-        let own = base.nodes.get(at % count)?.nid;
-        let (_, factor) = setup.scales.iter().find(|(nid, _)| *nid == own)?;
-        Some((node.nid, *factor))
-    };
-    if machine.nodes.len() != base.nodes.len() {
-        out.scales = machine.nodes.iter().enumerate().filter_map(scale).collect();
+    let Some(repeated) = shape.nodes.and(pattern(base)).map(|node| node.nid) else { return out };
+    let all = |factor: f64| machine.nodes.iter().map(|node| (node.nid, factor)).collect();
+    if !setup.scales.is_empty() {
+        out.scales = all(setup.scale_of(repeated));
+        out.rates = all(setup.rate_of(repeated));
     }
     out
 }
@@ -162,6 +161,7 @@ fn point(
         boot_cpu_ns: whole(run.share_ns(Executor::BootCpu)),
         nodes_ns: whole(run.share_ns(Executor::NodeThreads)),
         node_bytes: Some(node_bytes(&run, case.layout.struct_page_bytes)),
+        settle_ns: whole(run.settle_ns()),
         range_ns: [whole(range.low_ns), whole(range.high_ns)],
         bound_by: bound_by(run.bound(&case.hardware)),
         nodes: shape.nodes,
@@ -169,5 +169,34 @@ fn point(
         page_bytes: shape.page_bytes,
         label: Label::Modelled,
         measured: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::input;
+    use crate::pfn::Nid;
+
+    // node 0 | node 8   becomes   node 0 | node 1 (| node 2), all of them like node 0
+    #[test]
+    fn made_up_nodes_have_the_anchor_of_the_node_that_they_repeat() {
+        let mut base = input::load("@2n-skylake-768g", None).unwrap();
+        base.nodes[1].nid = Nid(8);
+        base.cpus.iter_mut().filter(|c| c.nid == Nid(1)).for_each(|c| c.nid = Nid(8));
+        let setup = Setup {
+            scales: vec![(Nid(0), 0.5), (Nid(8), 2.0)],
+            rates: vec![(Nid(0), 1.0), (Nid(8), 0.25)],
+            ..Setup::default()
+        };
+        for count in [2, 3] {
+            let shape = Shape { nodes: Some(count), ..Shape::default() };
+            let made = setup_for(&setup, &shape.of(&base).unwrap(), &shape, &base);
+            for nid in (0..count).map(Nid) {
+                assert_eq!((made.scale_of(nid), made.rate_of(nid)), (0.5, 1.0), "{count} {nid}");
+            }
+        }
+        let same = setup_for(&setup, &base, &Shape::default(), &base);
+        assert_eq!((same.scales, same.rates), (setup.scales, setup.rates));
     }
 }

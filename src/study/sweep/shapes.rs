@@ -129,12 +129,16 @@ fn whole_pages(memory: &[PhysRange], page_bytes: u64) -> Vec<PhysRange> {
     memory.iter().map(cut).filter(|r| !r.is_empty()).collect()
 }
 
-/// Gives the machine `count` nodes like its first one with CPUs and memory.
-fn repeat(machine: &mut Machine, count: u32) -> Result<(), String> {
+/// The node that is repeated: the first one with CPUs and memory, or else with memory.
+pub(super) fn pattern(machine: &Machine) -> Option<&Node> {
     let able = |n: &&Node| !n.memory.is_empty() && !n.cpus.is_empty();
     let with_memory = |n: &&Node| !n.memory.is_empty();
-    let found = machine.nodes.iter().find(able).or(machine.nodes.iter().find(with_memory));
-    let pattern = found.cloned().ok_or("no node has memory to repeat")?;
+    machine.nodes.iter().find(able).or(machine.nodes.iter().find(with_memory))
+}
+
+/// Gives the machine `count` nodes like [`pattern`].
+fn repeat(machine: &mut Machine, count: u32) -> Result<(), String> {
+    let pattern = pattern(machine).cloned().ok_or("no node has memory to repeat")?;
     let cores = pattern_cores(machine, &pattern);
     let sockets = sockets(machine);
     machine.distances = Some(distances_of(machine, count as usize));

@@ -50,6 +50,16 @@ fn a_knee_lies_where_bandwidth_is_full() {
     assert!(knee.nodes_ns as f64 <= knee.least_ns as f64 / 0.95);
 }
 
+// The last CPU ends the settling, which is no reason to start 20 threads more.
+#[test]
+fn a_knee_is_not_the_last_cpu() {
+    let s = run(&(1..=52).collect::<Vec<_>>()).unwrap();
+    for knee in &s.knees {
+        assert!((6..=26).contains(&knee.threads) && knee.least_ns < knee.nodes_ns, "{knee:?}");
+    }
+    assert!(s.points.iter().any(|p| p.settle_ns > 0));
+}
+
 #[test]
 fn zeroing_apart_costs_a_second_pass() {
     let s = run(&[1, 26]).unwrap();
