@@ -144,8 +144,8 @@ fn knees(s: &Sweep) -> String {
     for k in &s.knees {
         let _ = writeln!(
             out,
-            "knee of {} under {}, {}chunks {}: {} threads per node ({}); more add under 5 %, the \
-             least is {}",
+            "knee of {} under {}, {}chunks {}: {} threads per node ({}); more add under 5 % \
+             where the work settles alike, the least is {}",
             k.strategy,
             k.kernel,
             varied.words(k.shape),
