@@ -7,12 +7,15 @@
 //! [`Figure::unread`], and [`Figures::problem`] names line and field of the first.
 
 mod exchange;
+mod kernels;
 mod loose;
 mod salvage;
 mod words;
 
+pub(crate) use kernels::{kernel_in_words, kernel_of_figure};
 pub(crate) use words::{gigantic_in_words, node_in_words};
 
+use crate::machine::{Arch, assume};
 use salvage::{Salvaged, salvage};
 use serde::Deserialize;
 use serde_json::Value;
@@ -73,6 +76,23 @@ pub struct Described {
     pub page_kib: Option<u64>,
     /// `bare metal`, or what says that it is a guest.
     pub virt: Option<String>,
+}
+
+impl Described {
+    /// The architecture: x86_64 where the author says nothing, `None` for one without rules.
+    pub(crate) fn stated_arch(&self) -> Option<Arch> {
+        let words = self.arch.as_deref().unwrap_or_default().trim().to_ascii_lowercase();
+        let word = words.split(|c: char| c.is_whitespace() || c == ',').next().unwrap_or_default();
+        match word {
+            "" | "x86" | "x64" | "intel64" | "em64t" => Some(Arch::X86_64),
+            word => assume::arch_of(word),
+        }
+    }
+
+    /// The processor or machine, unless the author's words are empty.
+    pub(crate) fn stated_cpu(&self) -> Option<&str> {
+        self.cpu.as_deref().filter(|cpu| !cpu.trim().is_empty())
+    }
 }
 
 /// One printed figure.

@@ -5,7 +5,7 @@
 //! words mean. [`Subject::predict`] runs a strategy on it in virtual time.
 
 use super::StudyError;
-use super::published::{Kind, Published};
+use super::published::{Figure, Kind, Published, kernel_in_words, node_in_words};
 use crate::kernel::version::{EarlyLimit, NEWEST};
 use crate::kernel::{KernelModel, KernelVersion, Layout, layout};
 use crate::machine::{Arch, Cpu, Machine, Node, assume};
@@ -18,6 +18,9 @@ use crate::units::GIB;
 
 /// The store that stands for streaming ones in plans that are not executed.
 pub const STREAMING_STORE: &str = "movnti";
+
+/// Linux has no more (`NODES_SHIFT` of 10).
+const MOST_NODES: u32 = 1024;
 
 /// A machine and kernel that can be run in virtual time.
 #[derive(Clone, Debug)]
@@ -72,7 +75,7 @@ impl Subject {
             },
             machine,
             virt: record.is_guest().map(|g| if g { Virt::Guest } else { Virt::BareMetal }),
-            version: version_of(&record.kernel),
+            version: kernel_in_words(&record.kernel).map(|v| v.min(NEWEST)),
         })
     }
 
@@ -150,30 +153,6 @@ pub fn set_threads(layout: &mut Layout, threads: u32) {
     }
 }
 
-/// The first `MAJOR.MINOR` in the author's words, kept within what is modelled.
-pub fn version_of(words: &str) -> Option<KernelVersion> {
-    let bytes = words.as_bytes();
-    let dots = bytes.iter().enumerate().filter(|(_, b)| **b == b'.').map(|(i, _)| i);
-    dots.filter_map(|dot| {
-        let digits = |from: usize, step: isize| {
-            let mut at = from.checked_add_signed(step)?;
-            let mut out = Vec::new();
-            while let Some(b) = bytes.get(at).filter(|b| b.is_ascii_digit()) {
-                out.push(*b);
-                let Some(next) = at.checked_add_signed(step) else { break };
-                at = next;
-            }
-            if step < 0 {
-                out.reverse();
-            }
-            String::from_utf8(out).ok()?.parse::<u32>().ok()
-        };
-        Some(KernelVersion::new(digits(dot, -1)?, digits(dot, 1)?))
-    })
-    .find(|v| (2..=9).contains(&v.major))
-    .map(|v| v.min(NEWEST))
-}
-
 /// The version whose rules a deferred phase ran by: with the change that the author
 /// posted on top, which came with the next versions.
 pub fn deferring(version: KernelVersion, threads: Option<u32>) -> KernelVersion {
@@ -187,9 +166,9 @@ pub fn deferring(version: KernelVersion, threads: Option<u32>) -> KernelVersion 
 
 fn machine_of(record: &Published) -> Option<Machine> {
     let m = &record.machine;
-    let arch = m.arch.as_deref().and_then(assume::arch_of).unwrap_or(Arch::X86_64);
+    let arch = m.stated_arch().unwrap_or(Arch::X86_64);
     let page_bytes = m.page_kib.map_or(assume::default_page_bytes(arch), |kib| kib << 10);
-    let class = processors::classify(m.cpu.as_deref());
+    let class = processors::classify(m.stated_cpu());
     let nodes = node_count(record);
     let bytes = node_bytes(record, nodes, page_bytes)?;
     let cores = m.cores_per_node.or(m.cpus_per_node.map(|c| c / m.smt.unwrap_or(1).max(1)));
@@ -206,7 +185,7 @@ fn machine_of(record: &Published) -> Option<Machine> {
 }
 
 fn blank(record: &Published, arch: Arch, page_bytes: u64) -> Machine {
-    let cpu_model = record.machine.cpu.clone();
+    let cpu_model = record.machine.stated_cpu().map(str::to_owned);
     Machine {
         title: cpu_model.clone().unwrap_or_default(),
         cpu_model,
@@ -235,26 +214,25 @@ pub(super) fn distances(nodes: usize) -> Vec<Vec<u32>> {
     (0..nodes).map(|i| (0..nodes).map(|j| if i == j { 10 } else { far }).collect()).collect()
 }
 
+/// The node whose own deferred phase the figure is.
+fn own_node(figure: &Figure) -> Option<u32> {
+    let is_nodes = figure.kind == Kind::DeferredNode;
+    node_in_words(&figure.what).filter(|nid| is_nodes && *nid < MOST_NODES)
+}
+
 /// Nodes as stated, else as many as the per-node figures show.
 fn node_count(record: &Published) -> u32 {
-    let named = record.figures.iter().filter_map(|f| node_of(&f.what)).max();
+    let named = record.figures.iter().filter_map(own_node).max();
     let stated = record.machine.nodes.or(named.map(|nid| nid.saturating_add(1)));
-    stated.or_else(|| blades(record)).unwrap_or(1).clamp(1, 1024)
+    stated.or_else(|| blades(record)).unwrap_or(1).clamp(1, MOST_NODES)
 }
 
 /// Nodes of an SGI UV where the author does not say: 128 GiB each.
 fn blades(record: &Published) -> Option<u32> {
-    let name = record.machine.cpu.as_deref()?;
+    let name = record.machine.stated_cpu()?;
     let is_uv = name.split(|c: char| !c.is_alphanumeric()).any(|word| word == "UV");
     let gib = record.machine.total_memory_gib.filter(|_| is_uv)?;
     Some((gib / 128.0).clamp(2.0, 1024.0) as u32)
-}
-
-/// The node that a figure's words name: `node 12 deferred init`.
-pub fn node_of(what: &str) -> Option<u32> {
-    let rest = what.strip_prefix("node ")?;
-    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().ok().filter(|nid| *nid < 1024)
 }
 
 /// Each node's memory: as stated, else so much that the printed pages fit.
@@ -268,8 +246,8 @@ fn node_bytes(record: &Published, nodes: u32, page_bytes: u64) -> Option<Vec<u64
     let printed: Vec<(u32, u64)> = record
         .figures
         .iter()
-        .filter(|f| f.kind == Kind::DeferredNode && !f.invalid)
-        .filter_map(|f| Some((node_of(&f.what)?, f.pages?)))
+        .filter(|f| !f.invalid)
+        .filter_map(|f| Some((own_node(f)?, f.pages?)))
         .collect();
     let mut sizes: Vec<u64> = printed.iter().map(|(_, pages)| *pages).collect();
     sizes.sort_unstable();
@@ -289,16 +267,7 @@ mod tests {
     use crate::study::published::builtin;
 
     #[test]
-    fn versions_in_the_authors_words() {
-        let v = |major, minor| Some(KernelVersion::new(major, minor));
-        assert_eq!(version_of("v5.7-rc7 + 3 mmotm patches"), v(5, 7));
-        assert_eq!(version_of("4.0/4.1-rc + v4 series"), v(4, 0));
-        assert_eq!(version_of("6.12.9-amd64"), v(6, 12));
-        assert_eq!(
-            (version_of("not stated"), version_of("5.x"), version_of(".")),
-            (None, None, None)
-        );
-        assert_eq!(version_of("9.9"), Some(NEWEST));
+    fn deferred_phases_run_by_the_change_on_top() {
         assert_eq!(deferring(KernelVersion::new(4, 0), Some(1)), KernelVersion::new(4, 2));
         assert_eq!(deferring(KernelVersion::new(5, 6), Some(6)), KernelVersion::new(5, 8));
     }

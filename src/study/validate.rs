@@ -12,7 +12,6 @@ pub mod boot_logs;
 mod devices;
 mod entries;
 mod gathered;
-mod kernels;
 mod later;
 mod leave_out;
 mod savings;

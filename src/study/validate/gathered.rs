@@ -4,7 +4,6 @@
 //! posts. A record counts once among one-thread times, however many lines it prints.
 
 use super::entries::{anchor_scale, described, era_by_words, share_of, usual_strategy};
-use super::kernels::kernel_in_words;
 use super::sift::subject_of;
 use super::{StudyError, judged};
 use crate::kernel::KernelVersion;
@@ -13,7 +12,7 @@ use crate::model::cost::Era;
 use crate::plan::PhaseName;
 use crate::record::validate::Validated;
 use crate::stats;
-use crate::study::published::{Figure, Kind, Published, node_in_words};
+use crate::study::published::{Figure, Kind, Published, kernel_in_words, node_in_words};
 use crate::study::subject::{Change, Predicted, Subject, deferring};
 use std::collections::BTreeMap;
 

@@ -4,14 +4,15 @@
 //! that one odd record or figure spoils no other; [`subject_of`] makes a machine of the
 //! rest, with the kernel, architecture and nodes that the author's words mean.
 
-use super::kernels::{kernel_in_words, kernel_of_figure};
 use super::{Reason, left_out};
 use crate::kernel::KernelVersion;
 use crate::kernel::version::{NEWEST, OLDEST};
 use crate::machine::{Arch, assume};
 use crate::plan::Strategy;
 use crate::record::validate::Validated;
-use crate::study::published::{Described, Figure, Kind, Published, node_in_words};
+use crate::study::published::{
+    Described, Figure, Kind, Published, kernel_in_words, kernel_of_figure, node_in_words,
+};
 use crate::study::subject::Subject;
 use crate::units::GIB;
 
@@ -50,7 +51,7 @@ fn machine_reason(record: &Published) -> Option<Reason> {
         || zero_or_beyond(m.smt, 16)
         || m.cores_per_node.zip(m.cpus_per_node).is_some_and(|(cores, cpus)| cores > cpus);
     match () {
-        _ if stated_arch(m).is_none() => Some(Reason::ArchUnknown),
+        _ if m.stated_arch().is_none() => Some(Reason::ArchUnknown),
         _ if m.page_kib == Some(0) => Some(Reason::NotUnderstood),
         _ if counts || odd_gib(m.memory_per_node_gib) || odd_gib(m.total_memory_gib) => {
             Some(Reason::Impossible)
@@ -85,45 +86,17 @@ fn figure_reason(record: &Published, figure: &Figure) -> Option<Reason> {
     (no_node || too_many || no_time || !ms.is_finite() || no_pages).then_some(Reason::Impossible)
 }
 
-/// The architecture; x86_64 where the author says nothing, `None` for one without rules.
-fn stated_arch(m: &Described) -> Option<Arch> {
-    let words = m.arch.as_deref().unwrap_or_default().trim().to_ascii_lowercase();
-    let word = words.split(|c: char| c.is_whitespace() || c == ',').next().unwrap_or_default();
-    match word {
-        "" | "x86" | "x64" | "intel64" | "em64t" => Some(Arch::X86_64),
-        word => assume::arch_of(word),
-    }
-}
-
 fn page_bytes(m: &Described) -> u64 {
-    let usual = assume::default_page_bytes(stated_arch(m).unwrap_or(Arch::X86_64));
+    let usual = assume::default_page_bytes(m.stated_arch().unwrap_or(Arch::X86_64));
     m.page_kib.map_or(usual, |kib| kib.saturating_mul(1024)).max(1)
 }
 
-/// The machine, with the author's words made plain; its version is that of
-/// [`version_of`], kept within what is modelled.
+/// The machine, with memory also where only counts of pages are printed.
 pub(super) fn subject_of(record: &Published) -> Option<Subject> {
     let m = &record.machine;
-    let figures = record.figures.iter().map(|figure| {
-        let node = node_in_words(&figure.what).filter(|_| figure.kind == Kind::DeferredNode);
-        let what = node.map_or_else(|| figure.what.clone(), |nid| format!("node {nid}"));
-        Figure { what, ..figure.clone() }
-    });
-    let mut plain = Published {
-        figures: figures.collect(),
-        config: format!("{} {}", record.kernel, record.config),
-        kernel: String::new(),
-        machine: Described {
-            arch: stated_arch(m).map(|arch| arch.to_string()),
-            memory_per_node_gib: m.memory_per_node_gib.or_else(|| printed_gib(record)),
-            ..m.clone()
-        },
-        ..record.clone()
-    };
-    plain.machine.cpu = m.cpu.clone().filter(|cpu| !cpu.trim().is_empty());
-    let mut subject = Subject::of(&plain)?;
-    subject.version = kernel_in_words(&record.kernel).map(|v| v.min(NEWEST));
-    Some(subject)
+    let memory_per_node_gib = m.memory_per_node_gib.or_else(|| printed_gib(record));
+    let machine = Described { memory_per_node_gib, ..m.clone() };
+    Subject::of(&Published { machine, ..record.clone() })
 }
 
 /// Memory of a node that a printed count of pages stands for, where no other is stated

@@ -48,14 +48,14 @@ const BETWEEN: [&str; 10] =
     ["enterprise", "linux", "server", "release", "version", "lts", "stream", "sp", "os", "v"];
 
 /// The version that words name, also one without rules here.
-pub(super) fn kernel_in_words(words: &str) -> Option<KernelVersion> {
+pub(crate) fn kernel_in_words(words: &str) -> Option<KernelVersion> {
     let numbers = numbers(words);
     let whole = numbers.iter().find(|n| n.whole);
     whole.or(numbers.first()).map(|n| n.version).or_else(|| dated(words))
 }
 
 /// The version that a figure's words name beyond doubt: `v5.8-rc1`, `5.10.0-rc3`.
-pub(super) fn kernel_of_figure(what: &str) -> Option<KernelVersion> {
+pub(crate) fn kernel_of_figure(what: &str) -> Option<KernelVersion> {
     numbers(what).iter().find(|n| n.whole || n.marked).map(|n| n.version)
 }
 
