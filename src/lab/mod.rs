@@ -226,6 +226,15 @@ impl Lab<'_> {
     }
 }
 
+/// Bytes of a buffer that caches of `cache_bytes` do not hold: twice as much, at least
+/// 64 MiB, but at most a quarter of `usable_bytes`, in whole huge pages; may be 0.
+pub fn beyond_caches_bytes(cache_bytes: u64, usable_bytes: u64) -> u64 {
+    const HUGE_BYTES: u64 = 2 * MIB;
+    let whole = |bytes: u64| bytes / HUGE_BYTES * HUGE_BYTES;
+    let wanted = cache_bytes.saturating_mul(2).saturating_add(HUGE_BYTES - 1).max(64 * MIB);
+    whole(wanted).min(whole(usable_bytes / 4))
+}
+
 /// A size as a flag takes it, without rounding.
 fn exact(bytes: u64) -> String {
     let units = [("GiB", GIB), ("MiB", MIB), ("KiB", 1 << 10)];
@@ -307,6 +316,14 @@ pub(crate) mod bench_of_tests {
 mod tests {
     use super::bench_of_tests::with_lab;
     use super::*;
+
+    #[test]
+    fn buffers_beyond_caches_fit_into_a_quarter() {
+        let of = beyond_caches_bytes;
+        assert_eq!((of(0, GIB), of(40 * MIB, GIB)), (64 * MIB, 80 * MIB));
+        assert_eq!((of(33 * MIB + 1, GIB), of(GIB, GIB)), (68 * MIB, 256 * MIB));
+        assert_eq!((of(0, 9 * MIB), of(0, 7 * MIB), of(u64::MAX, 0)), (2 * MIB, 0, 0));
+    }
 
     #[test]
     fn sizes_are_multiples_and_fit() {

@@ -7,7 +7,9 @@
 
 pub mod passes;
 
-use super::{Lab, LabError, Samples, check_multiple, poison_cold, zeroes_faster};
+use super::{
+    Lab, LabError, Samples, beyond_caches_bytes, check_multiple, poison_cold, zeroes_faster,
+};
 use crate::host::line::Line;
 use crate::host::store::{Store, StoreKind};
 use crate::host::{fetch, topology::HostNode};
@@ -111,9 +113,8 @@ pub fn run(lab: &Lab<'_>, options: &Options) -> Result<LabRecord, LabError> {
 
 fn buffer_bytes(lab: &Lab<'_>, options: &Options) -> Result<u64, LabError> {
     let Some(bytes) = options.buffer_bytes else {
-        let wanted = (2 * lab.last_level_bytes()).max(64 * MIB).next_multiple_of(2 * MIB);
-        let room = lab.budget.usable_bytes() / 4 / (2 * MIB) * (2 * MIB);
-        return Ok(wanted.min(room.max(2 * MIB)));
+        let usable_bytes = lab.budget.usable_bytes();
+        return Ok(beyond_caches_bytes(lab.last_level_bytes(), usable_bytes).max(2 * MIB));
     };
     check_multiple("--buffer", bytes, 4096)?;
     Ok(bytes)

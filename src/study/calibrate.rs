@@ -13,7 +13,7 @@ use super::compare::{HostContext, Inputs, Options, compare_teams};
 use super::figures::TeamRates;
 use crate::exec::Stop;
 use crate::kernel::KernelModel;
-use crate::lab::{Lab, Limits};
+use crate::lab::{Lab, Limits, beyond_caches_bytes};
 use crate::machine::Machine;
 use crate::model::constants as k;
 use crate::model::queue::{Curve, Demand};
@@ -127,20 +127,18 @@ fn lab<'l>(
     }
 }
 
-/// Twice the last-level cache, at least 64 MiB, where that fits.
+/// A buffer that no cache holds, where that fits.
 fn buffer_bytes(host: &HostContext) -> Result<u64, StudyError> {
-    let cache = host.room.machine.last_level_cache_bytes();
-    let room = host.room.budget.usable_bytes() / 4 / (2 * MIB) * (2 * MIB);
-    let wanted = (2 * cache).max(64 * MIB).next_multiple_of(2 * MIB);
-    if room == 0 {
-        return Err(StudyError::NoMemory {
+    let usable_bytes = host.room.budget.usable_bytes();
+    match beyond_caches_bytes(host.room.machine.last_level_cache_bytes(), usable_bytes) {
+        0 => Err(StudyError::NoMemory {
             what: "measuring stores".into(),
-            needed: Bytes(wanted),
-            free: Bytes(host.room.budget.usable_bytes()),
+            needed: Bytes(4 * 2 * MIB),
+            free: Bytes(usable_bytes),
             limit: "free memory".into(),
-        });
+        }),
+        bytes => Ok(bytes),
     }
-    Ok(wanted.min(room))
 }
 
 /// What a host of this shape cannot tell.

@@ -245,8 +245,18 @@ struct File {
     record: Vec<Published>,
 }
 
-const RECORD: [&str; 6] = ["id", "source", "kernel", "config", "machine", "figure"];
-const MACHINE: [&str; 10] = [
+/// The names of the fields that a form of figures files has.
+struct Fields {
+    record: &'static [&'static str],
+    /// Beyond [`MACHINE`].
+    machine: &'static [&'static str],
+    /// Under which name a record has its figures.
+    figures: &'static str,
+    figure: &'static [&'static str],
+}
+
+/// What both forms say of a machine.
+const MACHINE: [&str; 9] = [
     "cpu",
     "arch",
     "nodes",
@@ -255,10 +265,26 @@ const MACHINE: [&str; 10] = [
     "smt",
     "memory_per_node_gib",
     "total_memory_gib",
-    "page_kib",
     "virt",
 ];
-const FIGURE: [&str; 7] = ["kind", "what", "ms", "threads", "sd_ms", "pages", "invalid"];
+
+impl Fields {
+    /// How many fields of a record are not known.
+    fn unknown(&self, record: &Value) -> u64 {
+        let figures = record.get(self.figures).and_then(Value::as_array).into_iter().flatten();
+        let machine = [&MACHINE, self.machine].concat();
+        unknown(record, self.record)
+            + record.get("machine").map_or(0, |m| unknown(m, &machine))
+            + figures.map(|figure| unknown(figure, self.figure)).sum::<u64>()
+    }
+}
+
+const TOML: Fields = Fields {
+    record: &["id", "source", "kernel", "config", "machine", "figure"],
+    machine: &["page_kib"],
+    figures: "figure",
+    figure: &["kind", "what", "ms", "threads", "sd_ms", "pages", "invalid"],
+};
 
 fn parse_toml(name: &str, text: &str) -> Result<Figures, FiguresError> {
     let wrong = |error: toml::de::Error| {
@@ -269,14 +295,8 @@ fn parse_toml(name: &str, text: &str) -> Result<Figures, FiguresError> {
     // As JSON, one walk serves both forms.
     let document = serde_json::to_value(document).unwrap_or_default();
     let records = document.get("record").and_then(Value::as_array).cloned().unwrap_or_default();
-    let of_record = |record: &Value| {
-        let parts = record.get("figure").and_then(Value::as_array);
-        let parts: u64 = parts.into_iter().flatten().map(|f| unknown(f, &FIGURE)).sum();
-        let machine = record.get("machine").map_or(0, |m| unknown(m, &MACHINE));
-        unknown(record, &RECORD) + machine + parts
-    };
     let unknown_fields =
-        unknown(&document, &["record"]) + records.iter().map(of_record).sum::<u64>();
+        unknown(&document, &["record"]) + records.iter().map(|r| TOML.unknown(r)).sum::<u64>();
     match toml::from_str::<File>(text) {
         Ok(file) => Ok(Figures { records: file.record, unknown_fields, problem: None }),
         Err(error) => {

@@ -8,7 +8,7 @@
 use super::loose::{count, real, words};
 use super::salvage::{Salvaged, salvage};
 use super::words::{Context, kind_of, page_kib, pages_of_sizes};
-use super::{Described, Figure, Figures, FiguresError, Kind, Published, field_error, unknown};
+use super::{Described, Fields, Figure, Figures, FiguresError, Kind, Published, field_error};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -69,25 +69,31 @@ struct Measurement {
     gb_per_s: Option<f64>,
 }
 
-const RECORD: [&str; 9] =
-    ["id", "title", "source", "flag", "kernel", "config", "notes", "machine", "measurements"];
-const MACHINE: [&str; 13] = [
-    "cpu",
-    "arch",
-    "nodes",
-    "cpus_per_node",
-    "cores_per_node",
-    "smt",
-    "memory_per_node_gib",
-    "total_memory_gib",
-    "page_size",
-    "virt",
-    "virt_assumed",
-    "pmem_per_node_tib",
-    "pmem_total_tib",
-];
-const MEASUREMENT: [&str; 8] =
-    ["what", "threads", "time_ms", "stddev_ms", "pages", "pages_derived", "invalid", "gb_per_s"];
+const JSON: Fields = Fields {
+    record: &[
+        "id",
+        "title",
+        "source",
+        "flag",
+        "kernel",
+        "config",
+        "notes",
+        "machine",
+        "measurements",
+    ],
+    machine: &["page_size", "virt_assumed", "pmem_per_node_tib", "pmem_total_tib"],
+    figures: "measurements",
+    figure: &[
+        "what",
+        "threads",
+        "time_ms",
+        "stddev_ms",
+        "pages",
+        "pages_derived",
+        "invalid",
+        "gb_per_s",
+    ],
+};
 
 /// Reads the form.
 pub(super) fn parse(name: &str, text: &str) -> Result<Figures, FiguresError> {
@@ -102,7 +108,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Figures, FiguresError> {
     if !values.is_empty() && !values.iter().any(Value::is_object) {
         return Err(shape());
     }
-    let unknown_fields = values.iter().map(unknown_in_record).sum();
+    let unknown_fields = values.iter().map(|record| JSON.unknown(record)).sum();
     let typed = match form {
         Form::List => serde_json::from_str::<Vec<Record>>(text),
         Form::Wrapped => serde_json::from_str::<Wrapped>(text).map(|w| w.records),
@@ -170,13 +176,6 @@ struct Wrapped {
 fn byte_of(text: &str, line: usize, column: usize) -> usize {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     start + column.saturating_sub(1)
-}
-
-fn unknown_in_record(record: &Value) -> u64 {
-    let parts = record.get("measurements").and_then(Value::as_array);
-    let parts = parts.into_iter().flatten().map(|m| unknown(m, &MEASUREMENT));
-    let machine = record.get("machine").map_or(0, |m| unknown(m, &MACHINE));
-    unknown(record, &RECORD) + machine + parts.sum::<u64>()
 }
 
 fn context_of(record: &Record) -> Context {
